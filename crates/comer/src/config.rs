@@ -1,0 +1,198 @@
+//! The hyper-parameters of a model: one struct, saved with the weights, whose defaults are the paper's.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// What the attention refinement module looks at (section 3.5 of the paper).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Coverage {
+    /// No refinement at all: the BTTR baseline.
+    None,
+    /// The coverage of the layer's own attention.
+    #[serde(rename = "self")]
+    SelfOnly,
+    /// The coverage of the previous layer's refined attention.
+    Cross,
+    /// Both, concatenated: the paper's best model.
+    #[default]
+    Fusion,
+}
+
+impl Coverage {
+    /// Whether the previous layer's refined attention is part of the coverage.
+    pub fn uses_cross(self) -> bool {
+        matches!(self, Coverage::Cross | Coverage::Fusion)
+    }
+
+    /// Whether the layer's own attention is part of the coverage.
+    pub fn uses_self(self) -> bool {
+        matches!(self, Coverage::SelfOnly | Coverage::Fusion)
+    }
+}
+
+/// The shape of the network. `Default` is the paper's CoMER (Fusion).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelConfig {
+    /// Width of the decoder and of the features it reads; a multiple of 4 and of `heads`.
+    pub d_model: usize,
+    /// Channels that each dense layer adds; the stem makes twice, a bottleneck four times as many.
+    pub growth_rate: usize,
+    /// Dense layers in each of the three blocks of the encoder.
+    pub layers_per_block: usize,
+    /// Dropout after each activation of the encoder.
+    pub encoder_dropout: f64,
+    /// Attention heads of the decoder.
+    pub heads: usize,
+    /// Layers of the decoder.
+    pub decoder_layers: usize,
+    /// Width of the decoder's feed-forward networks.
+    pub feed_forward: usize,
+    /// Dropout on the decoder's residual branches, attention weights and feed-forward activations.
+    pub dropout: f64,
+    /// Channels of the refinement module's convolution.
+    pub coverage_channels: usize,
+    /// What the refinement module looks at.
+    pub coverage: Coverage,
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        Self {
+            d_model: 256,
+            growth_rate: 24,
+            layers_per_block: 16,
+            encoder_dropout: 0.2,
+            heads: 8,
+            decoder_layers: 3,
+            feed_forward: 1024,
+            dropout: 0.3,
+            coverage_channels: 32,
+            coverage: Coverage::Fusion,
+        }
+    }
+}
+
+/// Dense blocks of the encoder.
+pub const BLOCKS: usize = 3;
+
+/// Side of the refinement module's first convolution.
+pub const COVERAGE_KERNEL: usize = 5;
+
+/// Epsilon of every batch norm and layer norm.
+pub const NORM_EPSILON: f64 = 1e-5;
+
+impl ModelConfig {
+    /// Checks that a network of this shape exists and is of a sane size.
+    pub fn validate(&self) -> Result<()> {
+        let sizes = [
+            ("d_model", self.d_model, 8192),
+            ("growth_rate", self.growth_rate, 1024),
+            ("layers_per_block", self.layers_per_block, 256),
+            ("heads", self.heads, 256),
+            ("decoder_layers", self.decoder_layers, 256),
+            ("feed_forward", self.feed_forward, 65536),
+            ("coverage_channels", self.coverage_channels, 4096),
+        ];
+        for (field, value, most) in sizes {
+            if value == 0 || value > most {
+                return Err(Error::Config {
+                    field,
+                    found: value.to_string(),
+                    expected: format!("a whole number from 1 to {most}"),
+                });
+            }
+        }
+        if !self.d_model.is_multiple_of(4) || !self.d_model.is_multiple_of(self.heads) {
+            return Err(Error::Config {
+                field: "d_model",
+                found: self.d_model.to_string(),
+                expected: format!("a multiple of 4 and of heads ({})", self.heads),
+            });
+        }
+        for (field, value) in [("encoder_dropout", self.encoder_dropout), ("dropout", self.dropout)] {
+            if !(0.0..1.0).contains(&value) {
+                return Err(Error::Config {
+                    field,
+                    found: value.to_string(),
+                    expected: "a number from 0 to below 1".into(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Channels after the stem.
+    pub fn stem_channels(&self) -> usize {
+        2 * self.growth_rate
+    }
+
+    /// Channels between a dense layer's two convolutions.
+    pub fn bottleneck_channels(&self) -> usize {
+        4 * self.growth_rate
+    }
+
+    /// Channels that dense block `block` (from 0) starts with: the stem's, or half of what the block before ended with.
+    pub fn block_input_channels(&self, block: usize) -> usize {
+        if block == 0 { self.stem_channels() } else { self.block_output_channels(block - 1) / 2 }
+    }
+
+    /// Channels that dense block `block` (from 0) ends with.
+    pub fn block_output_channels(&self, block: usize) -> usize {
+        self.block_input_channels(block) + self.layers_per_block * self.growth_rate
+    }
+
+    /// Channels that the encoder's last block gives to the projection.
+    pub fn encoder_channels(&self) -> usize {
+        self.block_output_channels(BLOCKS - 1)
+    }
+
+    /// Width of one attention head.
+    pub fn head_width(&self) -> usize {
+        self.d_model / self.heads
+    }
+
+    /// Attention maps that the refinement module is given: one per head and source, cross before self.
+    pub fn coverage_inputs(&self) -> usize {
+        self.heads * (usize::from(self.coverage.uses_cross()) + usize::from(self.coverage.uses_self()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_the_papers_encoder() {
+        let config = ModelConfig::default();
+        config.validate().unwrap();
+        let channels: Vec<_> = (0..BLOCKS)
+            .map(|block| (config.block_input_channels(block), config.block_output_channels(block)))
+            .collect();
+        assert_eq!(channels, [(48, 432), (216, 600), (300, 684)]);
+    }
+
+    #[test]
+    fn impossible_shapes_are_refused_by_name() {
+        let cases = [
+            (ModelConfig { d_model: 0, ..Default::default() }, "d_model"),
+            (ModelConfig { d_model: 30, heads: 3, ..Default::default() }, "d_model"),
+            (ModelConfig { d_model: 256, heads: 7, ..Default::default() }, "d_model"),
+            (ModelConfig { growth_rate: usize::MAX, ..Default::default() }, "growth_rate"),
+            (ModelConfig { dropout: 1.0, ..Default::default() }, "dropout"),
+            (ModelConfig { encoder_dropout: f64::NAN, ..Default::default() }, "encoder_dropout"),
+        ];
+        for (config, field) in cases {
+            let message = config.validate().unwrap_err().to_string();
+            assert!(message.contains(field), "{message}");
+        }
+    }
+
+    #[test]
+    fn unknown_fields_are_refused() {
+        let error = serde_json::from_str::<ModelConfig>(r#"{"d_modell": 3}"#).unwrap_err();
+        assert!(error.to_string().contains("d_modell"), "{error}");
+    }
+}

@@ -1,0 +1,62 @@
+//! Everything that can go wrong, in words that name the thing, what was found and what was expected.
+
+use std::path::PathBuf;
+
+/// A result whose error is [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why something could not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A hyper-parameter is out of range.
+    #[error("model config: {field} is {found}, expected {expected}")]
+    Config {
+        /// The field of [`ModelConfig`](crate::ModelConfig).
+        field: &'static str,
+        /// Its value.
+        found: String,
+        /// What it may be.
+        expected: String,
+    },
+    /// A token list cannot be a vocabulary.
+    #[error("vocabulary: token {token:?} is not allowed, expected {expected}")]
+    Vocab {
+        /// The token in question.
+        token: String,
+        /// What the list has to keep to.
+        expected: &'static str,
+    },
+    /// A formula has a token that the vocabulary lacks.
+    #[error("token {token:?} is not in the vocabulary")]
+    UnknownToken {
+        /// The token in question.
+        token: String,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file is not a model file, or its parts do not fit together.
+    #[error("{name}: not a usable model file: {reason}")]
+    ModelFile {
+        /// The file, or another name for where the bytes came from.
+        name: String,
+        /// What was wrong and what would be right.
+        reason: String,
+    },
+    /// A picture cannot be given to the network.
+    #[error("picture of {width} x {height} pixels: {reason}")]
+    Picture {
+        /// Its width.
+        width: usize,
+        /// Its height.
+        height: usize,
+        /// What was wrong and what would be right.
+        reason: String,
+    },
+}

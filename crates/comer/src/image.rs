@@ -1,0 +1,135 @@
+//! A picture as the network expects it: white ink on black, within the size limits, padded into a batch.
+
+use crate::error::{Error, Result};
+
+/// Grey pixels in rows from the top, 255 for ink.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    width: usize,
+    height: usize,
+    pixels: Vec<u8>,
+}
+
+/// Least and greatest height that the network takes.
+pub const HEIGHT_LIMITS: (usize, usize) = (16, 256);
+/// Least and greatest width that the network takes.
+pub const WIDTH_LIMITS: (usize, usize) = (16, 1024);
+
+impl Picture {
+    /// A picture of `pixels` in rows from the top; there must be `width * height` of them, and at least one.
+    pub fn new(width: usize, height: usize, pixels: Vec<u8>) -> Result<Self> {
+        match width.checked_mul(height) {
+            Some(area) if area > 0 && area == pixels.len() => Ok(Self { width, height, pixels }),
+            _ => {
+                let reason =
+                    format!("has {} pixels, expected width x height, and at least one", pixels.len());
+                Err(Error::Picture { width, height, reason })
+            }
+        }
+    }
+
+    /// Pixels in a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Rows.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// The pixels, in rows from the top.
+    pub fn pixels(&self) -> &[u8] {
+        &self.pixels
+    }
+
+    /// Brings the picture within the size limits with its aspect kept: down to the greatest size, or up to the least.
+    pub fn fit(self) -> Result<Self> {
+        let (width, height) = (self.width as f64, self.height as f64);
+        let down = (HEIGHT_LIMITS.1 as f64 / height).min(WIDTH_LIMITS.1 as f64 / width);
+        let up = (HEIGHT_LIMITS.0 as f64 / height).max(WIDTH_LIMITS.0 as f64 / width);
+        let factor = if down < 1.0 { down } else { up.max(1.0) };
+        let size = (scaled(self.width, factor), scaled(self.height, factor));
+        let within = |value: usize, (least, most): (usize, usize)| (least..=most).contains(&value);
+        if !within(size.0, WIDTH_LIMITS) || !within(size.1, HEIGHT_LIMITS) {
+            let reason = format!(
+                "its aspect fits no size from {} x {} to {} x {}",
+                WIDTH_LIMITS.0, HEIGHT_LIMITS.0, WIDTH_LIMITS.1, HEIGHT_LIMITS.1
+            );
+            return Err(Error::Picture { width: self.width, height: self.height, reason });
+        }
+        if factor == 1.0 { Ok(self) } else { self.scale(factor) }
+    }
+
+    /// Bilinear scaling with half-pixel centres and no smoothing beforehand: OpenCV's `INTER_LINEAR` given a factor.
+    pub fn scale(&self, factor: f64) -> Result<Self> {
+        let (width, height) = (scaled(self.width, factor), scaled(self.height, factor));
+        let most = 1 << 14;
+        if !factor.is_finite() || width == 0 || height == 0 || width > most || height > most {
+            let reason = format!("cannot be scaled by {factor}, expected 1 to {most} pixels a side after it");
+            return Err(Error::Picture { width: self.width, height: self.height, reason });
+        }
+        let columns = taps(self.width, width, factor);
+        let mut pixels = Vec::with_capacity(width * height);
+        for (top, bottom, down) in taps(self.height, height, factor) {
+            let (top, bottom) = (&self.pixels[top * self.width..], &self.pixels[bottom * self.width..]);
+            for &(left, right, across) in &columns {
+                let mix = |row: &[u8]| f32::from(row[left]) * (1.0 - across) + f32::from(row[right]) * across;
+                pixels.push((mix(top) * (1.0 - down) + mix(bottom) * down).round() as u8);
+            }
+        }
+        Ok(Self { width, height, pixels })
+    }
+}
+
+/// A side's length after scaling by `factor`.
+fn scaled(side: usize, factor: f64) -> usize {
+    (side as f64 * factor).round_ties_even() as usize
+}
+
+/// For each new position along one side, the two old positions to mix and the share of the second.
+fn taps(old: usize, new: usize, factor: f64) -> Vec<(usize, usize, f32)> {
+    let last = old - 1;
+    let tap = |position: usize| {
+        let centre = ((position as f64 + 0.5) / factor - 0.5).clamp(0.0, last as f64);
+        let first = centre as usize;
+        (first, (first + 1).min(last), (centre - first as f64) as f32)
+    };
+    (0..new).map(tap).collect()
+}
+
+/// Pictures padded at the right and at the bottom to the largest of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    /// How many pictures.
+    pub count: usize,
+    /// Height of the largest.
+    pub height: usize,
+    /// Width of the largest.
+    pub width: usize,
+    /// Ink from 0.0 (none) to 1.0: `[count, height, width]`.
+    pub pixels: Vec<f32>,
+    /// True where padded: `[count, height, width]`.
+    pub padding: Vec<bool>,
+}
+
+impl Batch {
+    /// Pads `pictures`, which may be of different sizes, into one batch.
+    pub fn new(pictures: &[Picture]) -> Self {
+        let height = pictures.iter().map(Picture::height).max().unwrap_or(0);
+        let width = pictures.iter().map(Picture::width).max().unwrap_or(0);
+        let area = height * width;
+        let mut pixels = vec![0.0; pictures.len() * area];
+        let mut padding = vec![true; pictures.len() * area];
+        for (index, picture) in pictures.iter().enumerate() {
+            for (y, row) in picture.pixels.chunks_exact(picture.width).enumerate() {
+                let start = index * area + y * width;
+                padding[start..start + row.len()].fill(false);
+                for (value, &pixel) in pixels[start..].iter_mut().zip(row) {
+                    *value = f32::from(pixel) / 255.0;
+                }
+            }
+        }
+        Self { count: pictures.len(), height, width, pixels, padding }
+    }
+}

@@ -1,0 +1,20 @@
+//! Handwritten mathematics in, LaTeX out.
+//!
+//! The way of the data, and the room of each step:
+//!
+//! 1. [`image`]: a picture of white ink on black becomes what the network expects.
+//!
+//! Around it: [`config`] (the shape of the network), [`vocab`] (the tokens it writes), [`weights`] (the names and
+//! shapes of its tensors), [`model_file`] (all of these in one file).
+
+pub mod config;
+pub mod error;
+pub mod image;
+pub mod model_file;
+pub mod vocab;
+pub mod weights;
+
+pub use config::{Coverage, ModelConfig};
+pub use error::{Error, Result};
+pub use model_file::{ModelFile, Precision};
+pub use vocab::{TokenId, Vocab};
