@@ -49,6 +49,14 @@ pub enum Error {
         /// What was wrong and what would be right.
         reason: String,
     },
+    /// A file is not a checkpoint of a CoMER model.
+    #[error("{name}: not a usable checkpoint: {reason}")]
+    Checkpoint {
+        /// The file.
+        name: String,
+        /// What was wrong and what would be right.
+        reason: String,
+    },
     /// A picture cannot be given to the network.
     #[error("picture of {width} x {height} pixels: {reason}")]
     Picture {

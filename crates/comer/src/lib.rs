@@ -5,8 +5,11 @@
 //! 1. [`image`]: a picture of white ink on black becomes what the network expects.
 //!
 //! Around it: [`config`] (the shape of the network), [`vocab`] (the tokens it writes), [`weights`] (the names and
-//! shapes of its tensors), [`model_file`] (all of these in one file).
+//! shapes of its tensors), [`model_file`] (all of these in one file), `checkpoint` (what the authors'
+//! implementation saves).
 
+#[cfg(feature = "import")]
+pub mod checkpoint;
 pub mod config;
 pub mod error;
 pub mod image;

@@ -16,6 +16,14 @@ pub const EOS: TokenId = 2;
 
 const RESERVED: [&str; 3] = ["<pad>", "<sos>", "<eos>"];
 
+/// The 110 tokens of the CROHME competitions, in their usual order.
+const CROHME: &str = r"
+    ! ( ) + , - . / 0 1 2 3 4 5 6 7 8 9 < = > A B C E F G H I L M N P R S T V X Y [ \Delta \Pi
+    \alpha \beta \cdot \cdots \cos \div \exists \forall \frac \gamma \geq \in \infty \int \lambda
+    \ldots \leq \lim \limits \log \mu \neq \phi \pi \pm \prime \rightarrow \sigma \sin \sqrt \sum
+    \tan \theta \times \{ \} ] ^ _ a b c d e f g h i j k l m n o p q r s t u v w x y z { | }
+";
+
 /// A list of distinct tokens and their numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vocab {
@@ -40,6 +48,11 @@ impl Vocab {
             vocab.tokens.push(token);
         }
         Ok(vocab)
+    }
+
+    /// The tokens of the CROHME competitions, which the paper's models write.
+    pub fn crohme() -> Self {
+        Self::new(CROHME.split_whitespace()).expect("the list is one of distinct tokens")
     }
 
     /// Reads one token per line, as in CROHME's `dictionary.txt`; empty lines are passed over.

@@ -1,0 +1,81 @@
+//! What several tests need: the golden files, and material that is not part of this repository.
+#![allow(dead_code, reason = "each test uses its own part")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use comer::checkpoint::{Hints, Setting, StateDict};
+use comer::weights::Tensor;
+use comer::{ModelFile, Vocab};
+use safetensors::{Dtype, SafeTensors};
+
+/// A file of the material beside the repository (`COMER_SHARED`, else `../shared`), or `None` with a line that says so.
+pub fn shared(file: &str) -> Option<PathBuf> {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let path = std::env::var_os("COMER_SHARED").map_or(default, PathBuf::from).join(file);
+    if !path.exists() {
+        eprintln!("skipped: {} is not there (COMER_SHARED says where to look)", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+/// A golden file's tensors, whole numbers and bytes widened to f32 too.
+pub struct Golden {
+    pub tensors: BTreeMap<String, Tensor>,
+    pub metadata: std::collections::HashMap<String, String>,
+}
+
+impl Golden {
+    pub fn open(path: impl AsRef<Path>) -> Self {
+        let bytes = std::fs::read(path).unwrap();
+        let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
+        let widen = |dtype, data: &[u8]| -> Vec<f32> {
+            let fours = || data.as_chunks().0.iter();
+            match dtype {
+                Dtype::F32 => fours().map(|&four| f32::from_le_bytes(four)).collect(),
+                Dtype::I32 => fours().map(|&four| i32::from_le_bytes(four) as f32).collect(),
+                Dtype::U8 => data.iter().map(|&byte| f32::from(byte)).collect(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let file = SafeTensors::deserialize(&bytes).unwrap();
+        let tensors = file.tensors().into_iter().map(|(name, view)| {
+            (name, Tensor { shape: view.shape().to_vec(), data: widen(view.dtype(), view.data()) })
+        });
+        Self { tensors: tensors.collect(), metadata: header.metadata().clone().unwrap_or_default() }
+    }
+
+    /// The golden file of a tiny random model: `bttr`, `self`, `cross` or `fusion`.
+    pub fn tiny(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../comer/tests/data");
+        Self::open(folder.join(format!("tiny-{name}.safetensors")))
+    }
+
+    pub fn get(&self, name: &str) -> &Tensor {
+        self.tensors.get(name).unwrap_or_else(|| panic!("the golden file lacks {name}"))
+    }
+
+    /// The model under `prefix`: `weights.` as it starts, `train.after3.` as three training steps leave it.
+    pub fn model(&self, prefix: &str) -> ModelFile {
+        let strip = |(name, tensor): (&String, &Tensor)| {
+            Some((name.strip_prefix(prefix)?.to_string(), tensor.clone()))
+        };
+        let config: BTreeMap<String, serde_json::Value> =
+            serde_json::from_str(&self.metadata["config"]).unwrap();
+        let setting = |value: serde_json::Value| match value {
+            serde_json::Value::Bool(flag) => Setting::Flag(flag),
+            value => Setting::Number(value.as_f64().unwrap()),
+        };
+        let settings = config.into_iter().map(|(name, value)| (name, setting(value))).collect();
+        let state = StateDict::new(self.tensors.iter().filter_map(strip).collect(), settings);
+        let mut model = state.into_model(Vocab::crohme(), &Hints::default()).unwrap();
+        model.config.encoder_dropout = 0.0;
+        model
+    }
+}
+
+/// The tiny random model of a golden file.
+pub fn golden_model(name: &str) -> ModelFile {
+    Golden::tiny(name).model("weights.")
+}
