@@ -1,0 +1,78 @@
+//! `comer import`: a checkpoint of the authors' implementation becomes a model file.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use comer::checkpoint::{self, Hints};
+use comer::weights::parameter_count;
+use comer::{Coverage, Precision, Vocab};
+
+/// Turn a checkpoint of the authors' PyTorch implementation into a model file.
+///
+/// Reads a Lightning `.ckpt`, a plain `.pt` or a `.safetensors`. Nothing of the file is executed.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  comer import epoch=151.ckpt fusion.safetensors
+  comer import weights.pt small.safetensors --f16 --vocab tokens.txt --heads 8 --coverage cross")]
+pub struct Arguments {
+    /// The checkpoint to read.
+    checkpoint: PathBuf,
+    /// The model file to write.
+    model: PathBuf,
+    /// Store the weights in 16 bits: half the size.
+    #[arg(long)]
+    f16: bool,
+    /// The tokens, one per line, in the order of training [default: CROHME's 110].
+    #[arg(long, value_name = "FILE")]
+    vocab: Option<PathBuf>,
+    /// Attention heads, if the checkpoint does not tell.
+    #[arg(long, value_name = "N")]
+    heads: Option<usize>,
+    /// What the refinement looks at, if the checkpoint does not tell.
+    #[arg(long)]
+    coverage: Option<CoverageArgument>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum CoverageArgument {
+    None,
+    #[value(name = "self")]
+    SelfOnly,
+    Cross,
+    Fusion,
+}
+
+impl From<CoverageArgument> for Coverage {
+    fn from(argument: CoverageArgument) -> Self {
+        match argument {
+            CoverageArgument::None => Coverage::None,
+            CoverageArgument::SelfOnly => Coverage::SelfOnly,
+            CoverageArgument::Cross => Coverage::Cross,
+            CoverageArgument::Fusion => Coverage::Fusion,
+        }
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let vocab = match &arguments.vocab {
+        None => Vocab::crohme(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            Vocab::from_lines(&text).with_context(|| path.display().to_string())?
+        }
+    };
+    let hints = Hints { heads: arguments.heads, coverage: arguments.coverage.map(Into::into) };
+    let model = checkpoint::import(&arguments.checkpoint, vocab, &hints)?;
+    let precision = if arguments.f16 { Precision::F16 } else { Precision::F32 };
+    model.save(&arguments.model, precision)?;
+    eprintln!(
+        "{}: {:?} coverage, {} tokens, {} parameters",
+        arguments.model.display(),
+        model.config.coverage,
+        model.vocab.len(),
+        parameter_count(&model.config, model.vocab.len()),
+    );
+    Ok(ExitCode::SUCCESS)
+}

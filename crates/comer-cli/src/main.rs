@@ -1,0 +1,33 @@
+//! The `comer` program: parses the command line and hands over to one file per subcommand.
+
+mod import;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Handwritten mathematics in, LaTeX out.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Import(import::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Import(arguments) => import::run(&arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("comer: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
