@@ -140,12 +140,13 @@ fn read(bytes: &[u8]) -> Result<ModelFile, String> {
         &vocab,
         tensors.iter().map(|(name, view)| (name.as_str(), view.shape())).collect(),
     )?;
+    let weights = tensors.iter().map(|(name, view)| Ok((name.clone(), widen(name, view)?)));
+    let weights = weights.collect::<Result<_, String>>()?;
     let views = tensors.iter().map(|(name, view)| (name.as_str(), view.dtype(), view.shape(), view.data()));
     if part("checksum")? != &checksum(metadata, views) {
         return Err("its checksum does not match its content: the file was damaged or edited".into());
     }
-    let weights = tensors.iter().map(|(name, view)| Ok((name.clone(), widen(name, view)?)));
-    Ok(ModelFile { config, vocab, provenance, weights: weights.collect::<Result<_, String>>()? })
+    Ok(ModelFile { config, vocab, provenance, weights })
 }
 
 fn parse<T: serde::de::DeserializeOwned>(key: &str, text: &str) -> Result<T, String> {

@@ -44,7 +44,7 @@ fn what_is_no_checkpoint_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let os_system = b"cos\nsystem\nX\x06\0\0\0rm -rf\x85R.";
     let deep: Vec<u8> = [vec![b'('; 1 << 20], b".".to_vec()].concat();
-    let cases: [(&str, Vec<u8>, &str); 9] = [
+    let cases: [(&str, Vec<u8>, &str); 10] = [
         ("empty", Vec::new(), "safetensors"),
         ("text", b"not a checkpoint at all".to_vec(), "safetensors"),
         ("bare pickle", b"\x80\x02}.".to_vec(), "1.6"),
@@ -57,6 +57,7 @@ fn what_is_no_checkpoint_is_refused_by_name() {
             "\"w\" is not a tensor",
         ),
         ("a text of 4 GB", zip_of(&[("a/data.pkl", b"X\xff\xff\xff\xffabc.")]), "ends in the middle"),
+        ("a flood of values", zip_of(&[("a/data.pkl", &vec![b'N'; 3 << 20])]), "more than 1048576 values"),
         ("a million marks", zip_of(&[("a/data.pkl", &deep)]), "empty stack"),
     ];
     for (name, bytes, expected) in cases {

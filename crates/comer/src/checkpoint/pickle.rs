@@ -39,6 +39,9 @@ pub(super) struct Pickle {
     root: Id,
 }
 
+/// More values than any checkpoint has; a pickle that goes on is refused before it fills the memory.
+const MOST_VALUES: usize = 1 << 20;
+
 /// Modules whose objects stand in checkpoints. Objects of any other are a reason to refuse the file.
 const KNOWN_MODULES: [&str; 6] =
     ["torch", "collections", "pytorch_lightning", "lightning", "argparse", "builtins.set"];
@@ -54,6 +57,9 @@ impl Pickle {
                 return Ok(Self { values: machine.values, root });
             }
             machine.step(opcode).map_err(|reason| format!("{reason} (at byte {at} of the pickle)"))?;
+            if machine.values.len().max(machine.stack.len()).max(machine.marks.len()) > MOST_VALUES {
+                return Err(format!("its pickle has more than {MOST_VALUES} values"));
+            }
         }
     }
 

@@ -2,9 +2,11 @@
 #![allow(dead_code, reason = "each test uses its own part")]
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use comer::checkpoint::{Hints, Setting, StateDict};
+use comer::image::Picture;
 use comer::weights::Tensor;
 use comer::{ModelFile, Vocab};
 use safetensors::{Dtype, SafeTensors};
@@ -56,11 +58,15 @@ impl Golden {
         self.tensors.get(name).unwrap_or_else(|| panic!("the golden file lacks {name}"))
     }
 
-    /// The model under `prefix`: `weights.` as it starts, `train.after3.` as three training steps leave it.
+    /// The model under `weights.`, or with the tensors under another prefix (`train.after3.`) in place of its own.
     pub fn model(&self, prefix: &str) -> ModelFile {
-        let strip = |(name, tensor): (&String, &Tensor)| {
-            Some((name.strip_prefix(prefix)?.to_string(), tensor.clone()))
-        };
+        let mut tensors = BTreeMap::new();
+        for prefix in ["weights.", prefix] {
+            let strip = |(name, tensor): (&String, &Tensor)| {
+                Some((name.strip_prefix(prefix)?.to_string(), tensor.clone()))
+            };
+            tensors.extend(self.tensors.iter().filter_map(strip));
+        }
         let config: BTreeMap<String, serde_json::Value> =
             serde_json::from_str(&self.metadata["config"]).unwrap();
         let setting = |value: serde_json::Value| match value {
@@ -68,11 +74,20 @@ impl Golden {
             value => Setting::Number(value.as_f64().unwrap()),
         };
         let settings = config.into_iter().map(|(name, value)| (name, setting(value))).collect();
-        let state = StateDict::new(self.tensors.iter().filter_map(strip).collect(), settings);
-        let mut model = state.into_model(Vocab::crohme(), &Hints::default()).unwrap();
+        let mut model =
+            StateDict::new(tensors, settings).into_model(Vocab::crohme(), &Hints::default()).unwrap();
         model.config.encoder_dropout = 0.0;
         model
     }
+}
+
+/// A bitmap of CROHME, straight from its zip.
+pub fn crohme_picture(zip: &Path, split: &str, name: &str) -> Picture {
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(zip).unwrap()).unwrap();
+    let mut bytes = Vec::new();
+    archive.by_name(&format!("data/{split}/img/{name}.bmp")).unwrap().read_to_end(&mut bytes).unwrap();
+    let grey = image::load_from_memory(&bytes).unwrap().into_luma8();
+    Picture::new(grey.width() as usize, grey.height() as usize, grey.into_raw()).unwrap()
 }
 
 /// The tiny random model of a golden file.

@@ -1,0 +1,177 @@
+//! The layers that the model is built of, with their weights laid out as in the model file.
+//!
+//! A layer's fields are called as its tensors are in the file, so that the path of a parameter in the module tree is
+//! its name there.
+
+use burn::module::{Module, Param, RunningState};
+use burn::prelude::*;
+use burn::tensor::module;
+use burn::tensor::ops::ConvOptions;
+use comer::config::NORM_EPSILON;
+use comer::weights::Weights;
+
+/// Weight of the newest batch in the running statistics of batch norms.
+const NORM_MOMENTUM: f64 = 0.1;
+
+/// Hands out the tensors of a model file to the layers that ask for them by name.
+pub(super) struct Source<'a> {
+    pub weights: &'a Weights,
+    pub device: &'a Device,
+}
+
+impl Source<'_> {
+    fn tensor<const D: usize>(&self, name: &str) -> Tensor<D> {
+        let tensor = self.weights.get(name).unwrap_or_else(|| panic!("a checked model has {name}"));
+        Tensor::from_data(TensorData::new(tensor.data.clone(), tensor.shape.clone()), self.device)
+    }
+
+    pub fn parameter<const D: usize>(&self, name: &str) -> Param<Tensor<D>> {
+        Param::from_tensor(self.tensor(name))
+    }
+}
+
+/// `y = x W^T + b`
+#[derive(Module, Debug)]
+pub struct Linear {
+    weight: Param<Tensor<2>>, // [out, in]
+    bias: Param<Tensor<1>>,
+}
+
+impl Linear {
+    pub(super) fn new(source: &Source, path: &str) -> Self {
+        Self {
+            weight: source.parameter(&format!("{path}.weight")),
+            bias: source.parameter(&format!("{path}.bias")),
+        }
+    }
+
+    /// `[..., in]` to `[..., out]`
+    pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        module::linear(x, self.weight.val().transpose(), Some(self.bias.val()))
+    }
+
+    /// As [`Self::forward`] with rows `first..first + count` of the weights alone.
+    pub(super) fn forward_rows<const D: usize>(&self, x: Tensor<D>, first: usize, count: usize) -> Tensor<D> {
+        let weight = self.weight.val().narrow(0, first, count);
+        let bias = self.bias.val().narrow(0, first, count);
+        module::linear(x, weight.transpose(), Some(bias))
+    }
+}
+
+/// A two-dimensional convolution whose padding keeps the size (but for the stride).
+#[derive(Module, Debug)]
+pub struct Convolution {
+    weight: Param<Tensor<4>>, // [out, in, height, width]
+    bias: Option<Param<Tensor<1>>>,
+    stride: usize,
+}
+
+impl Convolution {
+    pub(super) fn new(source: &Source, path: &str, stride: usize) -> Self {
+        let bias = format!("{path}.bias");
+        Self {
+            weight: source.parameter(&format!("{path}.weight")),
+            bias: source.weights.contains_key(&bias).then(|| source.parameter(&bias)),
+            stride,
+        }
+    }
+
+    /// `[batch, in, height, width]` to `[batch, out, height / stride, width / stride]`
+    pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
+        let [_, _, side, _] = self.weight.dims();
+        let options = ConvOptions::new([self.stride; 2], [side / 2; 2], [1; 2], 1);
+        module::conv2d(x, self.weight.val(), self.bias.as_ref().map(Param::val), options)
+    }
+}
+
+/// Layer normalisation over the last dimension.
+#[derive(Module, Debug)]
+pub struct LayerNorm {
+    weight: Param<Tensor<1>>,
+    bias: Param<Tensor<1>>,
+}
+
+impl LayerNorm {
+    pub(super) fn new(source: &Source, path: &str) -> Self {
+        Self {
+            weight: source.parameter(&format!("{path}.weight")),
+            bias: source.parameter(&format!("{path}.bias")),
+        }
+    }
+
+    /// `[..., width]` to the same.
+    pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        module::layer_norm(x, self.weight.val(), Some(self.bias.val()), NORM_EPSILON)
+    }
+}
+
+/// Batch normalisation over all but the channels, with the statistics of the batch in training and the running ones
+/// otherwise. As in PyTorch, and unlike in Burn's own, the running variance is the unbiased one.
+#[derive(Module, Debug)]
+pub struct BatchNorm {
+    weight: Param<Tensor<1>>,
+    bias: Param<Tensor<1>>,
+    mean: RunningState<Tensor<1>>,
+    variance: RunningState<Tensor<1>>,
+}
+
+impl BatchNorm {
+    pub(super) fn new(source: &Source, path: &str) -> Self {
+        Self {
+            weight: source.parameter(&format!("{path}.weight")),
+            bias: source.parameter(&format!("{path}.bias")),
+            mean: RunningState::new(source.tensor(&format!("{path}.mean"))),
+            variance: RunningState::new(source.tensor(&format!("{path}.variance"))),
+        }
+    }
+
+    /// `[batch, channels, height, width]` to the same.
+    pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
+        let (weight, bias) = (self.weight.val(), self.bias.val());
+        if !x.device().is_autodiff() {
+            return module::batch_norm(
+                x,
+                weight,
+                bias,
+                self.mean.value(),
+                self.variance.value(),
+                NORM_EPSILON,
+            );
+        }
+        let [batch, _, height, width] = x.dims();
+        let result = module::batch_norm_train(x, weight, bias, NORM_EPSILON);
+        self.follow(result.mean, result.variance, (batch * height * width) as f32);
+        result.output
+    }
+
+    /// As [`Self::forward`] with the statistics of those places alone where `present` is 1; the others (0) pass
+    /// unchanged. `present`: `[batch, 1, height, width]`, `count` its sum.
+    pub fn forward_masked(&self, x: Tensor<4>, present: Tensor<4>, count: f32) -> Tensor<4> {
+        let channels = x.dims()[1];
+        let spread = |values: Tensor<1>| values.reshape([1, channels, 1, 1]);
+        let (mean, variance) = if x.device().is_autodiff() {
+            let total = |values: Tensor<4>| values.sum_dim(0).sum_dim(2).sum_dim(3).reshape([channels]);
+            let mean = total(x.clone() * present.clone()) / count;
+            let centred = (x.clone() - spread(mean.clone())) * present.clone();
+            let variance = total(centred.clone() * centred) / count;
+            self.follow(mean.clone(), variance.clone(), count);
+            (mean, variance)
+        } else {
+            (self.mean.value(), self.variance.value())
+        };
+        let scale = self.weight.val() / (variance + NORM_EPSILON).sqrt();
+        let shift = self.bias.val() - mean * scale.clone();
+        let normal = x.clone() * spread(scale) + spread(shift);
+        x.clone() + (normal - x) * present
+    }
+
+    /// Moves the running statistics towards those of a batch of `count` values a channel.
+    fn follow(&self, mean: Tensor<1>, variance: Tensor<1>, count: f32) {
+        let unbiased = variance.detach() * (count / (count - 1.0).max(1.0));
+        for (running, new) in [(&self.mean, mean.detach()), (&self.variance, unbiased)] {
+            let old = running.value_sync();
+            running.update((old * (1.0 - NORM_MOMENTUM) + new * NORM_MOMENTUM).detach());
+            running.value_sync();
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The paper's network, to be trained: from padded pictures and the tokens so far to the tokens that follow.
+//!
+//! It reads in the order of the computation: [`densenet`], [`encoder`] and [`position`], [`decoder`] with
+//! [`attention`] and [`refinement`], [`targets`] with the loss. Weights come from a model file and go back into one.
+
+pub mod attention;
+pub mod decoder;
+pub mod densenet;
+pub mod encoder;
+pub mod layers;
+pub mod position;
+pub mod refinement;
+pub mod targets;
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::prelude::*;
+use comer::weights::{self, Weights};
+use comer::{ModelFile, image};
+
+use self::decoder::{Decoded, Decoder};
+use self::encoder::Encoder;
+use self::layers::Source;
+use self::position::Padding;
+
+/// The whole network.
+#[derive(Module, Debug)]
+pub struct Comer {
+    encoder: Encoder,
+    decoder: Decoder,
+}
+
+impl Comer {
+    /// The network of a model file. It trains if the device is one for automatic differentiation.
+    pub fn new(model: &ModelFile, device: &Device) -> comer::Result<Self> {
+        model.validate()?;
+        let source = Source { weights: &model.weights, device };
+        Ok(Self {
+            encoder: Encoder::new(&source, &model.config),
+            decoder: Decoder::new(&source, &model.config),
+        })
+    }
+
+    /// The network's tensors under the names of the model file, the running statistics included.
+    pub fn weights(&self) -> Weights {
+        let mut collector = Collector::default();
+        self.visit(&mut collector);
+        collector.weights
+    }
+
+    /// The encoder.
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
+    }
+
+    /// The decoder.
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// Reads a batch of pictures in both directions: `tokens` has two rows for each picture, `[2 * batch, steps]`, first
+    /// those of all formulas from the left, then those from the right.
+    pub fn forward(&self, pictures: Tensor<4>, padding: &Padding, tokens: Tensor<2, Int>) -> Decoded {
+        let (features, padding) = self.encoder.forward(pictures, padding);
+        self.decoder.forward(features.repeat(&[2, 1, 1, 1]), &padding, tokens)
+    }
+}
+
+/// A batch of pictures as tensors: `[count, 1, height, width]` and the padding.
+pub fn picture_tensors(batch: &image::Batch, device: &Device) -> (Tensor<4>, Padding) {
+    let data = TensorData::new(batch.pixels.clone(), [batch.count, 1, batch.height, batch.width]);
+    let padding = Padding {
+        batch: batch.count,
+        height: batch.height,
+        width: batch.width,
+        values: batch.padding.clone(),
+    };
+    (Tensor::from_data(data, device), padding)
+}
+
+/// Collects every tensor under its path in the module tree.
+#[derive(Default)]
+struct Collector {
+    path: Vec<String>,
+    weights: Weights,
+}
+
+impl ModuleVisitor for Collector {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_string());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let data = param.val().into_data();
+        let shape = param.dims().to_vec();
+        let data = data.try_to_vec::<f32>().expect("weights are f32");
+        self.weights.insert(file_name(&self.path), weights::Tensor { shape, data });
+    }
+}
+
+/// The model file's name for a path of the module tree: the DenseNet's tensors stand directly under the encoder.
+fn file_name(path: &[String]) -> String {
+    let parts: Vec<&str> = path.iter().map(String::as_str).filter(|&part| part != "densenet").collect();
+    parts.join(".")
+}

@@ -1,0 +1,60 @@
+//! The attention refinement module (section 3.4 of the paper): what has been read already is subtracted from the
+//! attention.
+
+use burn::module::Module;
+use burn::prelude::*;
+use burn::tensor::activation::relu;
+use comer::config::{Coverage, ModelConfig};
+
+use super::layers::{BatchNorm, Convolution, Source};
+use super::position::Padding;
+
+/// `decoder.refinement` of the model file: one module, shared by all layers but the first.
+#[derive(Module, Debug)]
+pub struct Refinement {
+    conv: Convolution,
+    projection: Convolution,
+    norm: BatchNorm,
+    #[module(skip)]
+    coverage: Coverage,
+}
+
+impl Refinement {
+    /// None for a model without coverage (BTTR).
+    pub(super) fn new(source: &Source, config: &ModelConfig) -> Option<Self> {
+        (config.coverage != Coverage::None).then(|| Self {
+            conv: Convolution::new(source, "decoder.refinement.conv", 1),
+            projection: Convolution::new(source, "decoder.refinement.projection", 1),
+            norm: BatchNorm::new(source, "decoder.refinement.norm"),
+            coverage: config.coverage,
+        })
+    }
+
+    /// Eq. 13 to 15: the refinement term R, `[batch, heads, steps, cells]`, from the attention of this layer (`own`) and
+    /// the refined attention of the one before (`previous`), of the same shape.
+    pub fn forward(&self, previous: Tensor<4>, own: Tensor<4>, padding: &Padding) -> Tensor<4> {
+        let [batch, heads, steps, cells] = own.dims();
+        let attention = match self.coverage {
+            Coverage::Fusion => Tensor::cat(vec![previous, own], 1),
+            Coverage::Cross => previous,
+            Coverage::SelfOnly | Coverage::None => own,
+        };
+        // What was read before each step: the sum over the steps so far, less the step itself.
+        let coverage = attention.clone().cumsum(2) - attention;
+
+        let (height, width) = (padding.height, padding.width);
+        let maps = coverage.dims()[1];
+        let grid = coverage.swap_dims(1, 2).reshape([batch * steps, maps, height, width]);
+        let present = padding.mask(&grid.device()).bool_not().float();
+        let count =
+            padding.values.iter().filter(|&&padded| !padded).count() * (batch / padding.batch) * steps;
+        let present = present
+            .reshape([1, padding.batch, 1, cells])
+            .repeat(&[batch / padding.batch, 1, steps, 1])
+            .reshape([batch * steps, 1, height, width]);
+
+        let x = relu(self.conv.forward(grid)) * present.clone();
+        let x = self.norm.forward_masked(self.projection.forward(x), present, count as f32);
+        x.reshape([batch, steps, heads, cells]).swap_dims(1, 2)
+    }
+}

@@ -1,0 +1,88 @@
+//! Pictures on their way to the network: scaling as OpenCV does it, the size limits, batches.
+
+use comer::Error;
+use comer::image::{Batch, Picture};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Case {
+    width: usize,
+    height: usize,
+    factor: f64,
+    scaled: [usize; 2],
+    step: usize,
+    pixels: Vec<u8>,
+}
+
+/// The pattern of `data/make_opencv_scaling.py`.
+fn pattern(width: usize, height: usize) -> Picture {
+    let value = |x: u32, y: u32| {
+        x.wrapping_mul(2654435761)
+            .wrapping_add(y.wrapping_mul(2246822519))
+            .wrapping_add(x.wrapping_mul(y).wrapping_mul(3266489917))
+    };
+    let pixels = (0..width * height).map(|i| (value((i % width) as u32, (i / width) as u32) >> 24) as u8);
+    Picture::new(width, height, pixels.collect()).unwrap()
+}
+
+#[test]
+fn scaling_agrees_with_opencv_to_one_grey_level() {
+    let cases: Vec<Case> = serde_json::from_str(include_str!("data/opencv-scaling.json")).unwrap();
+    for case in cases {
+        let scaled = pattern(case.width, case.height).scale(case.factor).unwrap();
+        let name = format!("{} x {} by {}", case.width, case.height, case.factor);
+        assert_eq!([scaled.width(), scaled.height()], case.scaled, "{name}");
+        let worst = scaled
+            .pixels()
+            .iter()
+            .step_by(case.step)
+            .zip(&case.pixels)
+            .map(|(a, b)| a.abs_diff(*b))
+            .max()
+            .unwrap();
+        println!("{name}: largest difference {worst}");
+        assert!(worst <= 1, "{name}: off by {worst} grey levels");
+    }
+}
+
+#[test]
+fn pictures_are_brought_within_the_limits() {
+    for (width, height, expected) in [
+        (300, 100, Some((300, 100))),
+        (1024, 256, Some((1024, 256))),
+        (16, 16, Some((16, 16))),
+        (2048, 256, Some((1024, 128))),
+        (300, 512, Some((150, 256))),
+        (8, 30, Some((16, 60))),
+        (1, 1, Some((16, 16))),
+        (5000, 60, None), // down to 1024 x 12
+        (1000, 10, None), // up to 1600 x 16
+        (10, 5000, None),
+    ] {
+        let fitted = Picture::new(width, height, vec![0; width * height]).unwrap().fit();
+        match (fitted, expected) {
+            (Ok(fitted), Some(size)) => assert_eq!((fitted.width(), fitted.height()), size),
+            (Err(Error::Picture { .. }), None) => {}
+            (found, _) => panic!("{width} x {height}: {found:?}"),
+        }
+    }
+}
+
+#[test]
+fn impossible_pictures_and_factors_are_refused() {
+    assert!(Picture::new(0, 5, vec![]).is_err());
+    assert!(Picture::new(3, 3, vec![0; 8]).is_err());
+    assert!(Picture::new(usize::MAX, 2, vec![0; 8]).is_err());
+    for factor in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
+        assert!(pattern(4, 4).scale(factor).is_err(), "{factor}");
+    }
+}
+
+#[test]
+fn a_batch_is_padded_at_the_right_and_at_the_bottom() {
+    let pictures = [Picture::new(2, 1, vec![255, 51]).unwrap(), Picture::new(1, 2, vec![102, 0]).unwrap()];
+    let batch = Batch::new(&pictures);
+    assert_eq!((batch.count, batch.height, batch.width), (2, 2, 2));
+    assert_eq!(batch.pixels, [1.0, 0.2, 0.0, 0.0, 0.4, 0.0, 0.0, 0.0]);
+    assert_eq!(batch.padding, [false, false, true, true, false, true, false, true]);
+}

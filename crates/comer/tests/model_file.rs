@@ -1,0 +1,182 @@
+//! The model file: what is written is read back, and whatever else is offered is refused with the reason.
+
+mod common;
+
+use std::collections::HashMap;
+
+use comer::weights::tensor_specs;
+use comer::{Coverage, Error, ModelConfig, ModelFile, Precision, Vocab};
+use common::golden_model;
+use proptest::prelude::*;
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+use serde_json::json;
+
+/// A model of the smallest size, whose weights count up.
+fn smallest() -> ModelFile {
+    let config = ModelConfig {
+        d_model: 4,
+        growth_rate: 1,
+        layers_per_block: 1,
+        heads: 2,
+        decoder_layers: 1,
+        feed_forward: 2,
+        coverage_channels: 1,
+        coverage: Coverage::Fusion,
+        ..ModelConfig::default()
+    };
+    let vocab = Vocab::new(["x", "\\frac"]).unwrap();
+    let specs = tensor_specs(&config, vocab.len()).into_iter();
+    let weights = specs.map(|spec| {
+        let count = spec.shape.iter().product::<usize>();
+        let data = (0..count).map(|i| i as f32 / 8.0).collect();
+        (spec.name, comer::weights::Tensor { shape: spec.shape, data })
+    });
+    let provenance = json!({"seed": 7}).as_object().unwrap().clone();
+    ModelFile { weights: weights.collect(), config, vocab, provenance }
+}
+
+fn reason(bytes: &[u8]) -> String {
+    match ModelFile::from_bytes("a file", bytes) {
+        Err(Error::ModelFile { name, reason }) if name == "a file" => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_was_saved_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    for name in ["bttr", "self", "cross", "fusion"] {
+        let model = golden_model(name);
+        model.save(&path, Precision::F32).unwrap();
+        assert_eq!(ModelFile::open(&path).unwrap(), model);
+        model.save(&path, Precision::F16).unwrap();
+        let rounded = ModelFile::open(&path).unwrap();
+        let worst = model.weights.iter().flat_map(|(name, tensor)| {
+            tensor
+                .data
+                .iter()
+                .zip(&rounded.weights[name].data)
+                .map(|(a, b)| (a - b).abs() / a.abs().max(1e-2))
+        });
+        assert!(worst.fold(0.0, f32::max) < 1e-3);
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside the model");
+}
+
+#[test]
+fn an_unwritable_place_is_an_error_that_names_it() {
+    let error = smallest().save("/nonexistent/model.safetensors", Precision::F32).unwrap_err();
+    assert!(error.to_string().contains("/nonexistent/model.safetensors"), "{error}");
+    let error = ModelFile::open("/nonexistent/model.safetensors").unwrap_err();
+    assert!(matches!(error, Error::File { .. }), "{error}");
+}
+
+#[test]
+fn a_model_whose_weights_do_not_fit_is_not_saved() {
+    let mut model = smallest();
+    model.weights.remove("decoder.output.bias");
+    assert!(model.to_bytes(Precision::F32).unwrap_err().to_string().contains("decoder.output.bias"));
+    let mut model = smallest();
+    model.weights.get_mut("decoder.output.bias").unwrap().data.pop();
+    assert!(model.to_bytes(Precision::F32).unwrap_err().to_string().contains("decoder.output.bias"));
+}
+
+/// Rewrites a model file with its metadata and tensors changed, the checksum left as it was.
+fn rewrite(
+    metadata: impl Fn(&mut HashMap<String, String>),
+    tensor: impl Fn(&str) -> Option<(Dtype, Vec<usize>)>,
+    extra: Option<&str>,
+) -> Vec<u8> {
+    let bytes = smallest().to_bytes(Precision::F32).unwrap();
+    let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
+    let mut parts = header.metadata().clone().unwrap();
+    metadata(&mut parts);
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let zeros = vec![0u8; 1 << 16];
+    let mut views: Vec<(String, TensorView)> = file.tensors();
+    views.retain_mut(|(name, view)| match tensor(name) {
+        None => true,
+        Some((_, shape)) if shape.is_empty() => false,
+        Some((dtype, shape)) => {
+            let size = shape.iter().product::<usize>() * dtype.bitsize() / 8;
+            *view = TensorView::new(dtype, shape, &zeros[..size]).unwrap();
+            true
+        }
+    });
+    if let Some(name) = extra {
+        views.push((name.into(), TensorView::new(Dtype::F32, vec![1], &zeros[..4]).unwrap()));
+    }
+    safetensors::serialize(views, Some(parts)).unwrap()
+}
+
+#[test]
+fn files_whose_parts_do_not_fit_are_refused_by_name() {
+    let same = |_: &mut HashMap<String, String>| {};
+    let keep = |_: &str| None;
+    let change = |key: &'static str, value: &'static str| {
+        rewrite(move |parts| drop(parts.insert(key.into(), value.into())), keep, None)
+    };
+    let only = |wanted: &'static str, dtype: Dtype, shape: &'static [usize]| {
+        rewrite(same, move |name| (name == wanted).then(|| (dtype, shape.to_vec())), None)
+    };
+    let cases: Vec<(Vec<u8>, &[&str])> = vec![
+        (change("format", "other"), &["\"other\"", "comer model 1"]),
+        (change("config", "{"), &["config does not parse"]),
+        (change("config", r#"{"d_mode": 4}"#), &["unknown field `d_mode`"]),
+        (change("config", r#"{"heads": 3}"#), &["d_model", "heads"]),
+        (change("config", r#"{"d_model": 18446744073709551615}"#), &["d_model", "18446744073709551615"]),
+        (change("vocabulary", r#"["x", "x"]"#), &["\"x\""]),
+        (change("provenance", "7"), &["provenance does not parse"]),
+        (change("checksum", "00000000"), &["checksum"]),
+        (rewrite(|parts| drop(parts.remove("vocabulary")), keep, None), &["lacks \"vocabulary\""]),
+        (only("decoder.output.bias", Dtype::F32, &[]), &["decoder.output.bias", "missing", "[5]"]),
+        (only("decoder.output.bias", Dtype::F32, &[6]), &["decoder.output.bias", "[6]", "[5]"]),
+        (only("decoder.output.bias", Dtype::F64, &[5]), &["decoder.output.bias", "F64", "F32 or F16"]),
+        (rewrite(same, keep, Some("surplus")), &["surplus", "not part of this model"]),
+    ];
+    for (bytes, expected) in cases {
+        let reason = reason(&bytes);
+        for part in expected {
+            assert!(reason.contains(part), "{reason:?} should say {part:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_cut_anywhere_is_refused() {
+    let bytes = golden_model("fusion").to_bytes(Precision::F32).unwrap();
+    for length in (0..bytes.len()).step_by(1024).chain([bytes.len() - 1]) {
+        reason(&bytes[..length]);
+    }
+}
+
+#[test]
+fn hostile_sizes_are_refused_before_anything_is_allocated() {
+    let header = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    for bytes in [
+        u64::MAX.to_le_bytes().to_vec(),
+        (1u64 << 40).to_le_bytes().to_vec(),
+        header(r#"{"a":{"dtype":"F32","shape":[18446744073709551615,4],"data_offsets":[0,16]}}"#),
+        header(r#"{"a":{"dtype":"F32","shape":[1099511627776],"data_offsets":[0,4398046511104]}}"#),
+        header(r#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[8,4]}}"#),
+    ] {
+        reason(&bytes);
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_flipped_bit_anywhere_is_noticed(place in any::<prop::sample::Index>(), bit in 0..8) {
+        let mut bytes = smallest().to_bytes(Precision::F16).unwrap();
+        let place = place.index(bytes.len());
+        bytes[place] ^= 1u8 << bit;
+        reason(&bytes);
+    }
+
+    #[test]
+    fn any_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        reason(&bytes);
+    }
+}
