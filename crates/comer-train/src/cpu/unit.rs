@@ -1,0 +1,252 @@
+//! What every step of the network is made of: a product or convolution, then batch norm, ReLU and dropout.
+
+use comer::weights::{Tensor, Weights};
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::grid::{Grid, Place};
+use super::norm::{Channel, Drop, Statistics};
+use super::product::{Matrix, Threads, multiply};
+
+/// A convolution's weights and those of the norm after it, by their names in the model file.
+#[derive(Clone, Copy)]
+pub(super) struct Unit<'a> {
+    pub path: &'a str,
+    pub weights: &'a Weights,
+    pub relu: bool,
+    pub drop: Option<Drop>,
+}
+
+/// What the backward pass needs of a unit: the values before its norm, and their statistics.
+pub(super) struct UnitTape {
+    values: Vec<f32>, // [channels][stride]
+    pub statistics: Vec<Statistics>,
+}
+
+impl<'a> Unit<'a> {
+    /// The convolution's weights: `[out, in, side, side]`
+    pub fn convolution(&self) -> &'a Tensor {
+        &self.weights[&format!("{}.conv.weight", self.path)]
+    }
+
+    /// The name under which the gradient of a part of the norm is kept.
+    fn norm(&self, leaf: &str) -> String {
+        match self.path.strip_suffix("last_norm") {
+            Some(_) => format!("{}.{leaf}", self.path),
+            None => format!("{}.norm.{leaf}", self.path),
+        }
+    }
+
+    fn channels(&self, statistics: &[Statistics], grid: &Grid) -> Vec<Channel> {
+        let (weight, bias) =
+            (&self.weights[&self.norm("weight")].data, &self.weights[&self.norm("bias")].data);
+        let channel = |(index, &statistics): (usize, &Statistics)| Channel {
+            statistics,
+            weight: weight[index],
+            bias: bias[index],
+            relu: self.relu,
+            drop: self.drop.map(|drop| (drop, index * grid.stride)),
+        };
+        statistics.iter().enumerate().map(channel).collect()
+    }
+
+    /// Normalises `values` (`[channels][stride]`) into `output`, rows of any length that `place` fills from compact ones.
+    pub fn normalise(
+        &self,
+        values: Vec<f32>,
+        grid: &Grid,
+        output: &mut [f32],
+        output_stride: usize,
+        place: impl Fn(&[f32], &mut [f32]) + Sync,
+    ) -> UnitTape {
+        let rows = values.par_chunks_exact(grid.stride).map(|row| &row[..grid.pixels]);
+        let statistics: Vec<Statistics> = rows
+            .map(|row| {
+                Arch::new().dispatch(
+                    #[inline(always)]
+                    || Statistics::of(row),
+                )
+            })
+            .collect();
+        let tape = UnitTape { values, statistics };
+        self.activate(&tape, grid, output, output_stride, place);
+        tape
+    }
+
+    /// The output of [`Self::normalise`] once more.
+    pub fn activate(
+        &self,
+        tape: &UnitTape,
+        grid: &Grid,
+        output: &mut [f32],
+        output_stride: usize,
+        place: impl Fn(&[f32], &mut [f32]) + Sync,
+    ) {
+        let channels = self.channels(&tape.statistics, grid);
+        let inputs = tape.values.par_chunks_exact(grid.stride);
+        output.par_chunks_exact_mut(output_stride).zip(inputs).zip(channels).for_each_init(
+            || vec![0.0; grid.pixels],
+            |row, ((output, input), channel)| {
+                Arch::new().dispatch(
+                    #[inline(always)]
+                    || {
+                        channel.forward(&input[..grid.pixels], row);
+                        place(row, output);
+                    },
+                );
+            },
+        );
+    }
+
+    /// Turns the gradient of the output (`[channels][stride]`) into that of the values before the norm, in place, and
+    /// notes the gradients of the norm's weights.
+    pub fn denormalise(&self, tape: &UnitTape, grid: &Grid, gradient: &mut [f32], gradients: &mut Weights) {
+        let channels = self.channels(&tape.statistics, grid);
+        let rows = gradient.par_chunks_exact_mut(grid.stride).zip(tape.values.par_chunks_exact(grid.stride));
+        let (weight, bias): (Vec<f32>, Vec<f32>) = rows
+            .zip(channels)
+            .map(|((gradient, input), channel)| {
+                let (gradient, input) = (&mut gradient[..grid.pixels], &input[..grid.pixels]);
+                Arch::new().dispatch(
+                    #[inline(always)]
+                    || channel.backward(input, gradient),
+                )
+            })
+            .unzip();
+        for (leaf, data) in [("weight", weight), ("bias", bias)] {
+            gradients.insert(self.norm(leaf), Tensor { shape: vec![data.len()], data });
+        }
+    }
+
+    /// Notes the gradient of the convolution's weights.
+    pub fn note(&self, data: Vec<f32>, gradients: &mut Weights) {
+        let shape = self.convolution().shape.clone();
+        gradients.insert(format!("{}.conv.weight", self.path), Tensor { shape, data });
+    }
+}
+
+/// A 1 x 1 convolution: `[in][stride]` to `[out][stride]`
+pub(super) fn mix_channels(weights: &Tensor, input: &[f32], grid: &Grid) -> Vec<f32> {
+    let (outputs, inputs) = (weights.shape[0], weights.shape[1]);
+    let mut output = vec![0.0; outputs * grid.stride];
+    let left = Matrix::rows(&weights.data, outputs, inputs, inputs);
+    let right = Matrix::rows(input, inputs, grid.pixels, grid.stride);
+    multiply(&mut output, grid.stride, left, right, false, Threads::All);
+    output
+}
+
+/// The backward pass of [`mix_channels`]: answers the gradient of the weights and adds that of the input to `sum`.
+pub(super) fn unmix_channels(
+    weights: &Tensor,
+    input: &[f32],
+    grid: &Grid,
+    gradient: &[f32],
+    sum: &mut [f32],
+) -> Vec<f32> {
+    let (outputs, inputs) = (weights.shape[0], weights.shape[1]);
+    let gradient = Matrix::rows(gradient, outputs, grid.pixels, grid.stride);
+    let left = Matrix::rows(&weights.data, outputs, inputs, inputs).transposed();
+    multiply(sum, grid.stride, left, gradient, true, Threads::All);
+    let mut result = vec![0.0; outputs * inputs];
+    let right = Matrix::rows(input, inputs, grid.pixels, grid.stride).transposed();
+    multiply(&mut result, inputs, gradient, right, false, Threads::All);
+    result
+}
+
+/// The nine taps of a 3 x 3 convolution: each one's place in the weights and its shift in a picture's bordered rows.
+fn taps(place: &Place) -> impl Iterator<Item = (usize, isize)> + use<> {
+    let pitch = place.pitch() as isize;
+    (0..9).map(move |tap| (tap, (tap as isize / 3 - 1) * pitch + tap as isize % 3 - 1))
+}
+
+/// The weights of one tap: `[out, in]`
+fn tap_matrix(weights: &Tensor, tap: usize) -> Matrix<'_> {
+    let (outputs, inputs) = (weights.shape[0], weights.shape[1]);
+    Matrix {
+        values: &weights.data[tap..],
+        rows: outputs,
+        columns: inputs,
+        row_stride: inputs * 9,
+        column_stride: 9,
+    }
+}
+
+/// A picture's stretch of bordered rows, moved by `shift`.
+fn shifted<'a>(rows: &'a [f32], count: usize, grid: &Grid, place: &Place, shift: isize) -> Matrix<'a> {
+    let start = place.bordered.strict_add_signed(shift);
+    Matrix::rows(&rows[start..], count, place.span(), grid.bordered_stride)
+}
+
+/// A 3 x 3 convolution of bordered rows to compact ones: `[out][stride]`
+pub(super) fn convolve(weights: &Tensor, input: &[f32], grid: &Grid) -> Vec<f32> {
+    let (outputs, inputs) = (weights.shape[0], weights.shape[1]);
+    gather(grid, outputs, |place, output| {
+        for (tap, shift) in taps(place) {
+            let right = shifted(input, inputs, grid, place, shift);
+            multiply(output, place.span(), tap_matrix(weights, tap), right, tap > 0, Threads::One);
+        }
+    })
+}
+
+/// The gradient of the input of [`convolve`], compact, from the bordered gradient of its output.
+pub(super) fn convolve_back(weights: &Tensor, gradient: &[f32], grid: &Grid) -> Vec<f32> {
+    let (outputs, inputs) = (weights.shape[0], weights.shape[1]);
+    gather(grid, inputs, |place, output| {
+        for (tap, shift) in taps(place) {
+            let right = shifted(gradient, outputs, grid, place, -shift);
+            multiply(
+                output,
+                place.span(),
+                tap_matrix(weights, tap).transposed(),
+                right,
+                tap > 0,
+                Threads::One,
+            );
+        }
+    })
+}
+
+/// The gradient of the weights of [`convolve`], from its bordered input and the bordered gradient of its output.
+pub(super) fn convolve_weights(weights: &Tensor, input: &[f32], gradient: &[f32], grid: &Grid) -> Vec<f32> {
+    let (outputs, inputs) = (weights.shape[0], weights.shape[1]);
+    let partial = |place: &Place| {
+        let mut sums = vec![0.0; 9 * outputs * inputs];
+        let left = shifted(gradient, outputs, grid, place, 0);
+        for ((_, shift), sum) in taps(place).zip(sums.chunks_exact_mut(outputs * inputs)) {
+            let right = shifted(input, inputs, grid, place, shift).transposed();
+            multiply(sum, inputs, left, right, false, Threads::One);
+        }
+        sums
+    };
+    let partials: Vec<Vec<f32>> = grid.pictures().par_iter().map(partial).collect();
+    let mut result = vec![0.0; outputs * inputs * 9];
+    for sums in partials {
+        for (tap, sums) in sums.chunks_exact(outputs * inputs).enumerate() {
+            for (place, sum) in sums.iter().enumerate() {
+                result[place * 9 + tap] += sum;
+            }
+        }
+    }
+    result
+}
+
+/// Lets `fill` compute each picture's bordered rows (`[count][span]`) and brings their pixels together in compact ones.
+fn gather(grid: &Grid, count: usize, fill: impl Fn(&Place, &mut [f32]) + Sync) -> Vec<f32> {
+    let one = |place: &Place| {
+        let mut rows = vec![0.0; count * place.span()];
+        fill(place, &mut rows);
+        rows
+    };
+    let pictures: Vec<Vec<f32>> = grid.pictures().par_iter().map(one).collect();
+    let mut result = vec![0.0; count * grid.stride];
+    result.par_chunks_exact_mut(grid.stride).enumerate().for_each(|(channel, row)| {
+        for (place, picture) in grid.pictures().iter().zip(&pictures) {
+            let lines = picture[channel * place.span()..][..place.span()].chunks_exact(place.pitch());
+            let pixels = row[place.start..][..place.height * place.width].chunks_exact_mut(place.width);
+            for (target, line) in pixels.zip(lines) {
+                target.copy_from_slice(&line[..place.width]);
+            }
+        }
+    });
+    result
+}
