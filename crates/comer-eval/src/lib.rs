@@ -1,0 +1,21 @@
+//! Scores recognised formulas the way the CROHME competition does, without its tools.
+//!
+//! The way of the data, and the room of each step:
+//!
+//! 1. [`latex`]: a formula becomes an expression tree.
+//! 2. [`label_graph`]: the tree becomes a symbol label graph; the official `.lg` files are read into the same.
+//! 3. [`compare`]: the differences between two graphs.
+//!
+//! Text only: no tensors, no pictures.
+
+pub mod compare;
+pub mod error;
+pub mod label_graph;
+pub mod latex;
+mod layout;
+mod symbols;
+mod token;
+
+pub use error::{Error, Result};
+pub use label_graph::LabelGraph;
+pub use symbols::Dialect;
