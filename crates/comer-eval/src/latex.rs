@@ -405,9 +405,16 @@ enum Task {
 
 impl Table<'_> {
     fn expression(&self) -> Expression {
+        self.expression_and_steps().0
+    }
+
+    /// The tree, and how many tasks it took.
+    fn expression_and_steps(&self) -> (Expression, usize) {
+        let mut steps = 0;
         let mut expression = Expression { nodes: Vec::new(), dialect: self.dialect };
         let mut tasks = vec![(Task::Row(0, self.tokens.len()), None)];
         while let Some((task, parent)) = tasks.pop() {
+            steps += 1;
             match task {
                 Task::Symbol(label) => {
                     expression.add(Kind::Symbol(label), parent);
@@ -435,7 +442,7 @@ impl Table<'_> {
                 }
             }
         }
-        expression
+        (expression, steps)
     }
 
     /// Leaves the parts of a row as tasks, the first on top.
@@ -558,5 +565,155 @@ impl Table<'_> {
             },
         };
         character_label(character, self.dialect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_latex_is_refused_by_its_token() {
+        for (formula, position, token) in [
+            ("a }", 2, "}"),
+            ("{ a", 1, "{"),
+            (r"x + \frac { 1 } {", 3, r"\frac"),
+            (r"\frac { 1 }", 1, r"\frac"),
+            (r"\sqrt { a", 1, r"\sqrt"),
+            (r"\sqrt [ 3 { x }", 1, r"\sqrt"),
+            ("x ^", 2, "^"),
+            (r"\limits x", 1, r"\limits"),
+            (r"x \nonsense", 2, r"\nonsense"),
+            (r"( \right )", 2, r"\right"),
+            ("a & b", 2, "&"),
+        ] {
+            match parse(formula, Dialect::Official) {
+                Err(Error::Formula { position: at, token: found, .. }) => {
+                    assert_eq!((at, found.as_str()), (position, token), "{formula}");
+                }
+                other => panic!("{formula}: {other:?}"),
+            }
+        }
+        assert!(parse(r"x \nonsense", Dialect::Clean).is_ok());
+    }
+
+    /// Formulas that make a parser that tries and goes back do so.
+    fn hard(tokens: usize) -> Vec<String> {
+        let repeated = |pattern: &str| pattern.repeat(tokens / pattern.split_whitespace().count());
+        vec![
+            repeated("( "),
+            repeated("( [ | "),
+            repeated("{ "),
+            repeated("x ^ "),
+            repeated("x ^ { "),
+            repeated(r"\frac { "),
+            repeated(r"\sqrt [ "),
+            repeated(r"\sqrt ( "),
+            repeated(r"\left ( "),
+            repeated("x _ a ^ "),
+            repeated("x + 1 "),
+            format!("{}{}", "{ ".repeat(tokens / 2), "} ".repeat(tokens / 2)),
+            format!("{}{}", "( ".repeat(tokens / 2), ") ".repeat(tokens / 2)),
+            format!("{}{}", r"\sqrt ( ".repeat(tokens / 3), ") ".repeat(tokens / 3)),
+        ]
+    }
+
+    #[test]
+    fn the_work_is_linear_in_the_tokens() {
+        for (short, long) in hard(12).into_iter().zip(hard(12_000)) {
+            for formula in [short, long] {
+                let table = Table::fill(split(&formula), Dialect::Official);
+                let count = table.tokens.len();
+                if table.row_end[0] == count {
+                    let (expression, steps) = table.expression_and_steps();
+                    assert!(steps <= 3 * count + 3, "{steps} steps for {count} tokens: {:.40}", formula);
+                    assert!(expression.nodes().len() <= steps);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn deep_nesting_does_not_overflow_the_stack() {
+        for (open, close) in
+            [("{ ", "} "), ("( ", ") "), ("x ^ { ", "} "), (r"\sqrt { ", "} "), (r"\frac { 1 } { ", "} ")]
+        {
+            let formula = format!("{}x{}", open.repeat(100_000), format!(" {close}").repeat(100_000));
+            assert!(crate::LabelGraph::from_latex(&formula, Dialect::Official).is_ok());
+            assert!(parse(&open.repeat(100_000), Dialect::Clean).is_err() || open == "( ");
+        }
+    }
+
+    /// Token soup that is LaTeX more often than not.
+    fn soup() -> impl Strategy<Value = String> {
+        let token = prop::sample::select(vec![
+            "x",
+            "1",
+            "2.5",
+            "+",
+            "(",
+            ")",
+            "[",
+            "]",
+            "|",
+            "{",
+            "}",
+            "{ }",
+            "{ a }",
+            "^",
+            "_",
+            "^ { 2 }",
+            r"\frac",
+            r"\sqrt",
+            r"\sqrt [",
+            r"\limits",
+            r"\left (",
+            r"\right )",
+            r"\sum",
+            r"\hat",
+            r"\mathrm",
+            r"\,",
+            "'",
+            "&",
+            r"\",
+            "é",
+        ]);
+        prop::collection::vec(token, 0..40).prop_map(|tokens| tokens.join(" "))
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_a_tree_or_an_error(text in "\\PC*") {
+            for dialect in [Dialect::Official, Dialect::Clean] {
+                let _ = parse(&text, dialect);
+            }
+        }
+
+        #[test]
+        fn trees_hold_together(formula in soup()) {
+            for dialect in [Dialect::Official, Dialect::Clean] {
+                let Ok(expression) = parse(&formula, dialect) else { continue };
+                let mut parents = vec![0; expression.nodes().len()];
+                for parent in 0..expression.nodes().len() {
+                    for child in expression.children(parent) {
+                        prop_assert!(child > parent);
+                        parents[child] += 1;
+                    }
+                }
+                prop_assert!(parents.iter().skip(1).all(|&count| count == 1));
+                let graph = crate::LabelGraph::from_expression(&expression);
+                let same = crate::compare::compare(&graph, &graph);
+                prop_assert!(same.total() == 0 && same.same_structure);
+            }
+        }
+
+        #[test]
+        fn spaces_around_tokens_change_nothing_in_the_clean_dialect(formula in soup()) {
+            let nodes = |text: &str| crate::LabelGraph::from_latex(text, Dialect::Clean).map(|graph| graph.nodes()).ok();
+            let spaced: Vec<&str> = split(&formula).iter().map(|token| token.text).collect();
+            prop_assert_eq!(nodes(&formula), nodes(&spaced.join("  ")));
+        }
     }
 }

@@ -4,18 +4,25 @@
 //!
 //! 1. [`latex`]: a formula becomes an expression tree.
 //! 2. [`label_graph`]: the tree becomes a symbol label graph; the official `.lg` files are read into the same.
-//! 3. [`compare`]: the differences between two graphs.
+//! 3. [`compare`]: the differences between two graphs; [`tokens`]: those between two lists of tokens.
+//! 4. [`score`]: every file of a set by each protocol.
+//! 5. [`report`]: the figures of a run; [`bootstrap`]: two runs side by side.
 //!
 //! Text only: no tensors, no pictures.
 
+pub mod bootstrap;
 pub mod compare;
 pub mod error;
 pub mod label_graph;
 pub mod latex;
 mod layout;
+pub mod report;
+pub mod score;
 mod symbols;
 mod token;
+pub mod tokens;
 
 pub use error::{Error, Result};
 pub use label_graph::LabelGraph;
+pub use report::Report;
 pub use symbols::Dialect;
