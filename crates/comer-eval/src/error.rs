@@ -37,4 +37,20 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A file or folder was read but has nothing of what was asked for.
+    #[error("{}: nothing found, expected {expected}", path.display())]
+    Nothing {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it should hold.
+        expected: &'static str,
+    },
+    /// A folder or zip has several sets of formulas.
+    #[error("{}: several sets ({sets}), expected the name of one", path.display())]
+    Sets {
+        /// The folder or zip.
+        path: PathBuf,
+        /// The folders of the sets.
+        sets: String,
+    },
 }

@@ -8,11 +8,14 @@
 //! 4. [`score`]: every file of a set by each protocol.
 //! 5. [`report`]: the figures of a run; [`bootstrap`]: two runs side by side.
 //!
+//! Around it: [`files`] (predictions and truths from tables, zips and folders).
+//!
 //! Text only: no tensors, no pictures.
 
 pub mod bootstrap;
 pub mod compare;
 pub mod error;
+pub mod files;
 pub mod label_graph;
 pub mod latex;
 mod layout;
