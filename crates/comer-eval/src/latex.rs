@@ -421,17 +421,12 @@ impl Table<'_> {
                 }
                 Task::Whole(at) => self.expand_whole(at, parent, &mut expression, &mut tasks),
                 Task::Part(at) => self.expand_part(at, parent, &mut expression, &mut tasks),
-                Task::Argument(at) => match self.text(at) {
-                    "{" => tasks.push((Task::Part(at), parent)),
-                    text if command(text).is_some_and(|command| {
-                        matches!(command, Command::Accent { .. } | Command::Space)
-                    }) =>
-                    {
-                        tasks.push((Task::Part(at), parent));
-                    }
-                    "~" => {}
-                    _ => tasks.push((Task::Symbol(self.label(at)), parent)),
-                },
+                Task::Argument(at) => {
+                    let is_part = matches!(self.text(at), "{" | "~")
+                        || matches!(command(self.text(at)), Some(Command::Accent { .. } | Command::Space));
+                    let task = if is_part { Task::Part(at) } else { Task::Symbol(self.label(at)) };
+                    tasks.push((task, parent));
+                }
                 Task::Row(from, to) => {
                     if self.wholes[from].is_some_and(|whole| from < to && whole.end == to) {
                         tasks.push((Task::Whole(from), parent));
@@ -504,7 +499,18 @@ impl Table<'_> {
     ) {
         let Some(Part { shape, end }) = self.parts[at] else { return };
         match shape {
-            Shape::Nothing => {}
+            Shape::Nothing => {
+                // The official tools lose the place as well, so that a denominator may become a numerator.
+                let keeps_place = match parent {
+                    None => true,
+                    Some(parent) => {
+                        self.dialect == Dialect::Clean && expression.nodes[parent].kind != Kind::Row
+                    }
+                };
+                if keeps_place {
+                    expression.add(Kind::Row, parent);
+                }
+            }
             Shape::Symbol => tasks.push((Task::Symbol(self.label(at)), parent)),
             Shape::Number => {
                 let digits = self.tokens[at..end].iter().map(|token| token.text).collect();

@@ -224,6 +224,8 @@ mod tests {
             (r"\cdots \Pi", "O:⋯ OR:Π", r"O:\cdots OR:\Pi"),
             (r"\sin \max", r"O:\sin OR:max", r"O:\sin OR:\max"),
             (r"\mathrm { d } x", "O:x", "O:d OR:x"),
+            (r"\frac { \, } { x }", "O:- OAbove:x", "O:- OBelow:x"),
+            (r"\,", "", ""),
             ("12", "O:12", "O:1 OR:2"),
             ("1.5", "O:1.5", "O:1 OR:. ORR:5"),
             ("x ^ ( a )", "O:x OSup:( OSupR:a OSupRR:)", "O:x OR:a ORR:) OSup:("),

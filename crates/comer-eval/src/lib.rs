@@ -7,6 +7,7 @@
 //! 3. [`compare`]: the differences between two graphs; [`tokens`]: those between two lists of tokens.
 //! 4. [`score`]: every file of a set by each protocol.
 //! 5. [`report`]: the figures of a run; [`bootstrap`]: two runs side by side.
+//! 6. [`markdown`], [`html`]: the report to read, with formulas drawn as [`mathml`].
 //!
 //! Around it: [`files`] (predictions and truths from tables, zips and folders).
 //!
@@ -16,9 +17,12 @@ pub mod bootstrap;
 pub mod compare;
 pub mod error;
 pub mod files;
+pub mod html;
 pub mod label_graph;
 pub mod latex;
 mod layout;
+pub mod markdown;
+pub mod mathml;
 pub mod report;
 pub mod score;
 mod symbols;

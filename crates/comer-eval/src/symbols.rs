@@ -194,6 +194,17 @@ pub(crate) fn function_label(name: &str, dialect: Dialect) -> String {
     }
 }
 
+/// What a symbol of the clean dialect looks like, by its label.
+pub(crate) fn character_of(label: &str) -> String {
+    match command(label) {
+        Some(Command::Symbol(symbol) | Command::Delimiter(symbol)) => symbol.into(),
+        Some(Command::Function(name)) => name.into(),
+        _ if label == "COMMA" => ",".into(),
+        _ if label == "-" => "−".into(),
+        _ => label.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
