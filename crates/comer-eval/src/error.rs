@@ -30,12 +30,12 @@ pub enum Error {
         expected: &'static str,
     },
     /// A file or folder could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {reason}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// A file or folder was read but has nothing of what was asked for.
     #[error("{}: nothing found, expected {expected}", path.display())]

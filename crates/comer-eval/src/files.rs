@@ -12,6 +12,7 @@ use zip::ZipArchive;
 
 use crate::error::{Error, Result};
 use crate::label_graph::LabelGraph;
+use crate::run_folder::PREDICTIONS;
 use crate::score::Truth;
 
 /// Predictions by name.
@@ -54,8 +55,11 @@ impl Entry {
 }
 
 /// Reads predictions: a tsv (`name<TAB>LaTeX`), the `result.zip` of the reference or a folder, both with one
-/// `<name>.txt` for each formula, the LaTeX between dollar signs after a line `%<name>`.
+/// `<name>.txt` for each formula, the LaTeX between dollar signs after a line `%<name>`. The folder of a
+/// [run](crate::run_folder) stands for the table in it.
 pub fn read_predictions(path: &Path) -> Result<Predictions> {
+    let table = path.join(PREDICTIONS);
+    let path = if table.is_file() { &table } else { path };
     let is_text = |name: &str| name.ends_with(".txt");
     let entries = match source(path)? {
         Source::Text => return Ok(predictions_table(&read_text(path)?)),
@@ -157,6 +161,23 @@ pub fn read_truths(path: &Path, split: Option<&str>) -> Result<Truths> {
     Ok(Truths { truths, problems })
 }
 
+impl Truths {
+    /// Takes in what another source says of the same or other formulas: graphs beside captions, for instance.
+    pub fn merge(&mut self, other: Self) {
+        let mut known: BTreeMap<String, Truth> =
+            self.truths.drain(..).map(|truth| (truth.name.clone(), truth)).collect();
+        for truth in other.truths {
+            let entry = known
+                .entry(truth.name.clone())
+                .or_insert_with(|| Truth { name: truth.name, ..Truth::default() });
+            entry.caption = truth.caption.or(entry.caption.take());
+            entry.graph = truth.graph.or(entry.graph.take());
+        }
+        self.truths = known.into_values().collect();
+        self.problems.extend(other.problems);
+    }
+}
+
 /// The entries of one set, by the folder that holds `caption.txt` or `symLg`.
 fn entries_of_split(entries: Vec<Entry>, path: &Path, split: Option<&str>) -> Result<Vec<Entry>> {
     let set = |entry: &Entry| {
@@ -193,13 +214,13 @@ fn source(path: &Path) -> Result<Source> {
         return Ok(Source::Folder);
     }
     let mut start = [0; 4];
-    let mut file = File::open(path).map_err(|source| file_error(path, source))?;
+    let mut file = File::open(path).map_err(|reason| file_error(path, reason))?;
     let is_zip = file.read_exact(&mut start).is_ok() && (start == *b"PK\x03\x04" || start == *b"PK\x05\x06");
     Ok(if is_zip { Source::Zip } else { Source::Text })
 }
 
-fn file_error(path: &Path, source: std::io::Error) -> Error {
-    Error::File { path: path.into(), source }
+fn file_error(path: &Path, reason: std::io::Error) -> Error {
+    Error::File { path: path.into(), reason }
 }
 
 fn nothing_in(path: &Path, expected: &'static str) -> Error {
@@ -207,8 +228,8 @@ fn nothing_in(path: &Path, expected: &'static str) -> Error {
 }
 
 fn read_text(path: &Path) -> Result<String> {
-    let file = File::open(path).map_err(|source| file_error(path, source))?;
-    bounded_text(file).map_err(|source| file_error(path, source))
+    let file = File::open(path).map_err(|reason| file_error(path, reason))?;
+    bounded_text(file).map_err(|reason| file_error(path, reason))
 }
 
 fn bounded_text(reader: impl Read) -> std::io::Result<String> {
@@ -222,7 +243,7 @@ fn bounded_text(reader: impl Read) -> std::io::Result<String> {
 }
 
 fn zip_entries(path: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Entry>> {
-    let file = File::open(path).map_err(|source| file_error(path, source))?;
+    let file = File::open(path).map_err(|reason| file_error(path, reason))?;
     let archive = ZipArchive::new(BufReader::new(file));
     let archive = archive.map_err(|error| file_error(path, std::io::Error::other(error)))?;
     Ok(archive_entries(archive, is_wanted))
@@ -254,9 +275,9 @@ fn folder_entries(path: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<E
     let mut entries = Vec::new();
     let mut folders = vec![path.to_path_buf()];
     while let Some(folder) = folders.pop() {
-        let listing = std::fs::read_dir(&folder).map_err(|source| file_error(&folder, source))?;
+        let listing = std::fs::read_dir(&folder).map_err(|reason| file_error(&folder, reason))?;
         for item in listing {
-            let item = item.map_err(|source| file_error(&folder, source))?.path();
+            let item = item.map_err(|reason| file_error(&folder, reason))?.path();
             let name = item.strip_prefix(path).unwrap_or(&item).to_string_lossy().into_owned();
             // Links to folders are not followed: they may lead back.
             if item.is_dir() && !item.is_symlink() {
@@ -354,6 +375,9 @@ mod tests {
         let captions = folder.path().join("caption.txt");
         std::fs::write(&captions, "a\tx\n").unwrap();
         assert_eq!(read_truths(&captions, Some("2014")).unwrap().truths.len(), 1);
+        let mut both = read_truths(&graphs, None).unwrap();
+        both.merge(read_truths(&captions, None).unwrap());
+        assert!(both.truths.len() == 1 && both.truths[0].caption.is_some() && both.truths[0].graph.is_some());
         assert_eq!(read_truths(folder.path(), None).unwrap().truths.len(), 1);
     }
 

@@ -7,7 +7,7 @@
 //! 3. [`compare`]: the differences between two graphs; [`tokens`]: those between two lists of tokens.
 //! 4. [`score`]: every file of a set by each protocol.
 //! 5. [`report`]: the figures of a run; [`bootstrap`]: two runs side by side.
-//! 6. [`markdown`], [`html`]: the report to read, with formulas drawn as [`mathml`].
+//! 6. [`markdown`], [`html`]: the report to read, with formulas drawn as [`mathml`]; [`run_folder`]: all of them written.
 //!
 //! Around it: [`files`] (predictions and truths from tables, zips and folders).
 //!
@@ -24,6 +24,7 @@ mod layout;
 pub mod markdown;
 pub mod mathml;
 pub mod report;
+pub mod run_folder;
 pub mod score;
 mod symbols;
 mod token;

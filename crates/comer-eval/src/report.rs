@@ -152,7 +152,12 @@ fn by_length(scores: &[FileScore]) -> Vec<LengthRates> {
 fn confusions(pairs: &[(Vec<&str>, Vec<&str>)]) -> Vec<Confusion> {
     let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
     for (caption, prediction) in pairs {
-        for mistake in mistakes(caption, prediction).unwrap_or_default() {
+        let found = mistakes(caption, prediction).unwrap_or_default();
+        // Braces come and go with the scripts and fractions that need them.
+        let is_brace = |token: &str| matches!(token, "{" | "}");
+        for mistake in
+            found.into_iter().filter(|(truth, prediction)| !is_brace(truth) && !is_brace(prediction))
+        {
             *counts.entry(mistake).or_default() += 1;
         }
     }

@@ -57,9 +57,9 @@ pub fn mistakes<'a>(truth: &[&'a str], prediction: &[&'a str]) -> Option<Vec<(&'
     let mut table: Vec<u32> = (0..width as u32).collect();
     for (done, token) in prediction.iter().enumerate() {
         table.push(done as u32 + 1);
-        for place in 0..truth.len() {
+        for (place, expected) in truth.iter().enumerate() {
             let above = done * width + place;
-            let replaced = table[above] + u32::from(truth[place] != *token);
+            let replaced = table[above] + u32::from(expected != token);
             let left = table[above + width];
             table.push(replaced.min(table[above + 1] + 1).min(left + 1));
         }
