@@ -63,10 +63,7 @@ fn what_cannot_be_scored_is_refused_by_name() {
         (vec!["score", "absent.tsv", "--truth", "set"], "absent.tsv: No such file"),
         (vec!["score", "first.tsv", "--truth", "absent"], "absent: No such file"),
         (vec!["score", "set/symLg", "--truth", "set"], "expected a prediction"),
-        (
-            vec!["score", "first.tsv", "--truth", "first.tsv", "--truth", "set", "--split", "x"],
-            "the set that was asked for",
-        ),
+        (vec!["score", "first.tsv", "--truth", ".", "--split", "x"], "the set that was asked for"),
     ] {
         let refused = comer(folder.path(), &arguments);
         let message = String::from_utf8_lossy(&refused.stderr).into_owned();
