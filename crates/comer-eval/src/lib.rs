@@ -17,6 +17,7 @@ pub mod bootstrap;
 pub mod compare;
 pub mod error;
 pub mod files;
+mod grammar;
 pub mod html;
 pub mod label_graph;
 pub mod latex;
@@ -29,6 +30,7 @@ pub mod score;
 mod symbols;
 mod token;
 pub mod tokens;
+mod tree;
 
 pub use error::{Error, Result};
 pub use label_graph::LabelGraph;
