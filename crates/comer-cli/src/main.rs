@@ -1,6 +1,8 @@
 //! The `comer` program: parses the command line and hands over to one file per subcommand.
 
+mod compare;
 mod import;
+mod score;
 
 use std::process::ExitCode;
 
@@ -16,12 +18,16 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Compare(compare::Arguments),
     Import(import::Arguments),
+    Score(score::Arguments),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
+        Command::Score(arguments) => score::run(&arguments),
     };
     match result {
         Ok(code) => code,

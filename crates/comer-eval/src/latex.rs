@@ -1,0 +1,261 @@
+//! LaTeX to an expression tree, in time linear in the number of tokens and without recursion.
+//!
+//! The grammar is that of the official CROHME tools, a grammar of ordered choices: what can be read from a token on
+//! depends only on what follows it. So a table is filled from the last token to the first, each entry in constant
+//! time from entries to its right, and the tree is then read off the table with a stack of its own. No choice is
+//! tried twice, however often a looping prediction opens a parenthesis that it never closes.
+
+use crate::error::{Error, Result};
+use crate::grammar::Table;
+use crate::symbols::Dialect;
+use crate::token::split;
+
+/// What a node of an [`Expression`] is; its children are in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// One symbol, by its label. No children.
+    Symbol(String),
+    /// What stands on one line.
+    Row,
+    /// Numerator, denominator.
+    Fraction,
+    /// What stands under the root.
+    Root,
+    /// What stands under the root, the index.
+    IndexedRoot,
+    /// Base, subscript.
+    Sub,
+    /// Base, superscript.
+    Sup,
+    /// Base, subscript, superscript.
+    SubSup,
+    /// Base, what stands below it.
+    Under,
+    /// Base, what stands above it.
+    Over,
+    /// Base, what stands below it, what stands above it.
+    UnderOver,
+}
+
+/// A node of an [`Expression`].
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What it is.
+    pub kind: Kind,
+    first_child: Option<usize>,
+    last_child: Option<usize>,
+    next_sibling: Option<usize>,
+}
+
+/// A formula as a tree. Nodes are numbered so that each comes before its children, and these in reading order.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    nodes: Vec<Node>,
+    dialect: Dialect,
+}
+
+impl Expression {
+    /// All nodes, the root first.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The dialect that the formula was read in.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The numbers of the children of node `parent`.
+    pub fn children(&self, parent: usize) -> impl Iterator<Item = usize> + '_ {
+        std::iter::successors(self.nodes[parent].first_child, |&child| self.nodes[child].next_sibling)
+    }
+
+    /// A tree without nodes.
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self { nodes: Vec::new(), dialect }
+    }
+
+    /// Adds a node as the last child of `parent`.
+    pub(crate) fn add(&mut self, kind: Kind, parent: Option<usize>) -> usize {
+        let id = self.nodes.len();
+        self.nodes.push(Node { kind, first_child: None, last_child: None, next_sibling: None });
+        if let Some(parent) = parent {
+            match self.nodes[parent].last_child.replace(id) {
+                None => self.nodes[parent].first_child = Some(id),
+                Some(before) => self.nodes[before].next_sibling = Some(id),
+            }
+        }
+        id
+    }
+}
+
+/// Reads a formula.
+///
+/// ```
+/// use comer_eval::latex::{Kind, parse};
+/// use comer_eval::Dialect;
+///
+/// let expression = parse(r"\frac { 1 } { x }", Dialect::Official).unwrap();
+/// assert_eq!(expression.nodes()[0].kind, Kind::Fraction);
+/// assert!(parse(r"\frac { 1 } {", Dialect::Official).is_err());
+/// ```
+pub fn parse(formula: &str, dialect: Dialect) -> Result<Expression> {
+    let table = Table::fill(split(formula), dialect);
+    let stop = table.row_end[0];
+    match table.tokens.get(stop) {
+        None => Ok(table.expression()),
+        Some(token) => {
+            Err(Error::Formula { position: stop + 1, token: token.text.into(), reason: table.reason(stop) })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_latex_is_refused_by_its_token() {
+        for (formula, position, token) in [
+            ("a }", 2, "}"),
+            ("{ a", 1, "{"),
+            (r"x + \frac { 1 } {", 3, r"\frac"),
+            (r"\frac { 1 }", 1, r"\frac"),
+            (r"\sqrt { a", 1, r"\sqrt"),
+            (r"\sqrt [ 3 { x }", 1, r"\sqrt"),
+            ("x ^", 2, "^"),
+            (r"\limits x", 1, r"\limits"),
+            (r"x \nonsense", 2, r"\nonsense"),
+            (r"( \right )", 2, r"\right"),
+            ("a & b", 2, "&"),
+        ] {
+            match parse(formula, Dialect::Official) {
+                Err(Error::Formula { position: at, token: found, .. }) => {
+                    assert_eq!((at, found.as_str()), (position, token), "{formula}");
+                }
+                other => panic!("{formula}: {other:?}"),
+            }
+        }
+        assert!(parse(r"x \nonsense", Dialect::Clean).is_ok());
+    }
+
+    /// Formulas that make a parser that tries and goes back do so.
+    fn hard(tokens: usize) -> Vec<String> {
+        let repeated = |pattern: &str| pattern.repeat(tokens / pattern.split_whitespace().count());
+        vec![
+            repeated("( "),
+            repeated("( [ | "),
+            repeated("{ "),
+            repeated("x ^ "),
+            repeated("x ^ { "),
+            repeated(r"\frac { "),
+            repeated(r"\sqrt [ "),
+            repeated(r"\sqrt ( "),
+            repeated(r"\left ( "),
+            repeated("x _ a ^ "),
+            repeated("x + 1 "),
+            format!("{}{}", "{ ".repeat(tokens / 2), "} ".repeat(tokens / 2)),
+            format!("{}{}", "( ".repeat(tokens / 2), ") ".repeat(tokens / 2)),
+            format!("{}{}", r"\sqrt ( ".repeat(tokens / 3), ") ".repeat(tokens / 3)),
+        ]
+    }
+
+    #[test]
+    fn the_work_is_linear_in_the_tokens() {
+        for (short, long) in hard(12).into_iter().zip(hard(12_000)) {
+            for formula in [short, long] {
+                let table = Table::fill(split(&formula), Dialect::Official);
+                let count = table.tokens.len();
+                if table.row_end[0] == count {
+                    let (expression, steps) = table.expression_and_steps();
+                    assert!(steps <= 3 * count + 3, "{steps} steps for {count} tokens: {:.40}", formula);
+                    assert!(expression.nodes().len() <= steps);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn deep_nesting_does_not_overflow_the_stack() {
+        for (open, close) in
+            [("{ ", "} "), ("( ", ") "), ("x ^ { ", "} "), (r"\sqrt { ", "} "), (r"\frac { 1 } { ", "} ")]
+        {
+            let formula = format!("{}x{}", open.repeat(100_000), format!(" {close}").repeat(100_000));
+            assert!(crate::LabelGraph::from_latex(&formula, Dialect::Official).is_ok());
+            assert!(parse(&open.repeat(100_000), Dialect::Clean).is_err() || open == "( ");
+        }
+    }
+
+    /// Token soup that is LaTeX more often than not.
+    fn soup() -> impl Strategy<Value = String> {
+        let token = prop::sample::select(vec![
+            "x",
+            "1",
+            "2.5",
+            "+",
+            "(",
+            ")",
+            "[",
+            "]",
+            "|",
+            "{",
+            "}",
+            "{ }",
+            "{ a }",
+            "^",
+            "_",
+            "^ { 2 }",
+            r"\frac",
+            r"\sqrt",
+            r"\sqrt [",
+            r"\limits",
+            r"\left (",
+            r"\right )",
+            r"\sum",
+            r"\hat",
+            r"\mathrm",
+            r"\,",
+            "'",
+            "&",
+            r"\",
+            "é",
+        ]);
+        prop::collection::vec(token, 0..40).prop_map(|tokens| tokens.join(" "))
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_a_tree_or_an_error(text in "\\PC*") {
+            for dialect in [Dialect::Official, Dialect::Clean] {
+                let _ = parse(&text, dialect);
+            }
+        }
+
+        #[test]
+        fn trees_hold_together(formula in soup()) {
+            for dialect in [Dialect::Official, Dialect::Clean] {
+                let Ok(expression) = parse(&formula, dialect) else { continue };
+                let mut parents = vec![0; expression.nodes().len()];
+                for parent in 0..expression.nodes().len() {
+                    for child in expression.children(parent) {
+                        prop_assert!(child > parent);
+                        parents[child] += 1;
+                    }
+                }
+                prop_assert!(parents.iter().skip(1).all(|&count| count == 1));
+                let graph = crate::LabelGraph::from_expression(&expression);
+                let same = crate::compare::compare(&graph, &graph);
+                prop_assert!(same.total() == 0 && same.same_structure);
+            }
+        }
+
+        #[test]
+        fn spaces_around_tokens_change_nothing_in_the_clean_dialect(formula in soup()) {
+            let nodes = |text: &str| crate::LabelGraph::from_latex(text, Dialect::Clean).map(|graph| graph.nodes()).ok();
+            let spaced: Vec<&str> = split(&formula).iter().map(|token| token.text).collect();
+            prop_assert_eq!(nodes(&formula), nodes(&spaced.join("  ")));
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Which symbols of an expression tree stand in which relation, by the rules of the official converter.
+//!
+//! A row is reached by its first symbol and left by its last; scripts hang on the last symbol of their base. What the
+//! rules say of empty groups, which no formula should have, follows from how the converter joins nested rows.
+
+use crate::label_graph::Relation;
+use crate::latex::{Expression, Kind};
+use crate::symbols::Dialect;
+
+/// A symbol and the one that its path goes through.
+pub(crate) struct Symbol {
+    pub(crate) node: usize,
+    pub(crate) label: String,
+    pub(crate) parent: Option<(usize, Relation)>,
+}
+
+/// The symbols of an expression in reading order, and their relations, by node number.
+pub(crate) struct Layout {
+    pub(crate) symbols: Vec<Symbol>,
+    pub(crate) edges: Vec<(usize, usize, Relation)>,
+}
+
+/// How a part of an expression joins what stands around it.
+#[derive(Clone, Copy, Default)]
+struct Ends {
+    /// The symbol that a relation to this part leads to.
+    first: Option<usize>,
+    /// The symbol after the first one when rows are joined.
+    second: Option<usize>,
+    /// The symbol that its scripts hang on.
+    main: Option<usize>,
+    /// The symbol that the next one on the line is to the right of.
+    last: Option<usize>,
+    /// A row, or scripts on a row: its parts are joined with those of the row around it.
+    is_row: bool,
+    /// A row that ends in an empty row.
+    ends_empty: bool,
+}
+
+pub(crate) fn of(expression: &Expression) -> Layout {
+    let nodes = expression.nodes();
+    let mut ends = vec![Ends::default(); nodes.len()];
+    let mut edges = Vec::new();
+    // Children have higher numbers than their parents, so that from the back they are done first.
+    for node in (0..nodes.len()).rev() {
+        let children: Vec<Ends> = expression.children(node).map(|child| ends[child]).collect();
+        let mut joiner = Joiner { node, edges: &mut edges };
+        ends[node] = match &nodes[node].kind {
+            Kind::Symbol(_) => joiner.symbol(),
+            Kind::Row => joiner.row(&children),
+            Kind::Fraction => joiner.around(&children, [Relation::Above, Relation::Below]),
+            Kind::IndexedRoot => joiner.around(&children, [Relation::Inside, Relation::Above]),
+            Kind::Root => joiner.root(&children, expression.dialect()),
+            Kind::Sub => joiner.script(&children, Relation::Sub),
+            Kind::Sup => joiner.script(&children, Relation::Sup),
+            Kind::Under => joiner.scripts(&children, &[Relation::Below]),
+            Kind::Over => joiner.scripts(&children, &[Relation::Above]),
+            Kind::SubSup => joiner.scripts(&children, &[Relation::Sub, Relation::Sup]),
+            Kind::UnderOver => joiner.scripts(&children, &[Relation::Below, Relation::Above]),
+        };
+    }
+    let mut parents: Vec<Option<(usize, Relation)>> = vec![None; nodes.len()];
+    for (from, to, relation) in &edges {
+        let parent = &mut parents[*to];
+        // The second symbol under a root has two relations; its path goes through the first symbol.
+        if parent.is_none() || matches!(parent, Some((_, Relation::Inside))) {
+            *parent = Some((*from, relation.clone()));
+        }
+    }
+    let label = |kind: &Kind| match kind {
+        Kind::Symbol(label) => Some(label.clone()),
+        Kind::Fraction => Some("-".into()),
+        Kind::Root | Kind::IndexedRoot => Some(r"\sqrt".into()),
+        _ => None,
+    };
+    let symbols = nodes
+        .iter()
+        .zip(parents)
+        .enumerate()
+        .filter_map(|(node, (content, parent))| Some(Symbol { node, label: label(&content.kind)?, parent }))
+        .collect();
+    Layout { symbols, edges }
+}
+
+struct Joiner<'a> {
+    node: usize,
+    edges: &'a mut Vec<(usize, usize, Relation)>,
+}
+
+impl Joiner<'_> {
+    fn join(&mut self, from: Option<usize>, to: Option<usize>, relation: Relation) {
+        if let (Some(from), Some(to)) = (from, to) {
+            self.edges.push((from, to, relation));
+        }
+    }
+
+    fn symbol(&self) -> Ends {
+        let own = Some(self.node);
+        Ends { first: own, main: own, last: own, ..Ends::default() }
+    }
+
+    fn row(&mut self, children: &[Ends]) -> Ends {
+        let mut row = Ends { is_row: true, ends_empty: true, ..Ends::default() };
+        for child in children {
+            row.main = child.main;
+            row.ends_empty = child.ends_empty;
+            if child.first.is_none() {
+                continue;
+            }
+            if row.first.is_none() {
+                row.first = child.first;
+                row.second = child.second;
+            } else {
+                self.join(row.last, child.first, Relation::Right);
+                row.second = row.second.or(child.first);
+            }
+            row.last = child.last;
+        }
+        row
+    }
+
+    /// A symbol of its own with parts around it.
+    fn around(&mut self, children: &[Ends], relations: [Relation; 2]) -> Ends {
+        for (child, relation) in children.iter().zip(relations) {
+            self.join(Some(self.node), child.first, relation);
+        }
+        self.symbol()
+    }
+
+    fn root(&mut self, children: &[Ends], dialect: Dialect) -> Ends {
+        for child in children {
+            self.join(Some(self.node), child.first, Relation::Inside);
+            if dialect == Dialect::Official {
+                self.join(Some(self.node), child.second, Relation::Inside);
+            }
+        }
+        self.symbol()
+    }
+
+    /// One script: a row as its base is joined with the row around, its last part keeping the script.
+    fn script(&mut self, children: &[Ends], relation: Relation) -> Ends {
+        let Some(base) = children.first() else { return Ends::default() };
+        let script = children.get(1).and_then(|script| script.first);
+        if !base.is_row || !base.ends_empty {
+            self.join(base.main, script, relation);
+            let first = base.first.or(script);
+            return Ends {
+                first,
+                second: base.second,
+                main: base.main,
+                last: base.main,
+                is_row: base.is_row,
+                ends_empty: false,
+            };
+        }
+        // The script of an empty group stands on the line.
+        self.join(base.last, script, Relation::Right);
+        Ends {
+            first: base.first.or(script),
+            second: base.second.or(script.filter(|_| base.first.is_some())),
+            main: None,
+            last: if script.is_some() { None } else { base.last },
+            is_row: true,
+            ends_empty: false,
+        }
+    }
+
+    fn scripts(&mut self, children: &[Ends], relations: &[Relation]) -> Ends {
+        let Some((base, scripts)) = children.split_first() else { return Ends::default() };
+        for (script, relation) in scripts.iter().zip(relations) {
+            self.join(base.main, script.first, relation.clone());
+        }
+        let first = children.iter().find_map(|child| child.first);
+        Ends { first, main: base.main, last: base.main, ..Ends::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::label_graph::LabelGraph;
+    use crate::symbols::Dialect;
+
+    /// The symbols of a formula as `path:label`, by path.
+    fn nodes(formula: &str, dialect: Dialect) -> String {
+        let graph = LabelGraph::from_latex(formula, dialect).unwrap();
+        let nodes: Vec<String> =
+            graph.nodes().iter().map(|(path, labels)| format!("{path}:{}", labels.join("&"))).collect();
+        nodes.join(" ")
+    }
+
+    #[test]
+    fn paths_of_both_dialects() {
+        for (formula, expected) in [
+            ("x ^ { 2 } + 1", "O:x OR:+ ORR:1 OSup:2"),
+            ("x_1^2", "O:x OSub:1 OSup:2"),
+            ("x ^ 2 _ 1 y", "O:x OR:y OSub:1 OSup:2"),
+            (r"\frac { a } { b c } d", "O:- OAbove:a OBelow:b OBelowR:c OR:d"),
+            (r"\sqrt { a b c }", r"O:\sqrt OInside:a OInsideR:b OInsideRR:c"),
+            (r"\sqrt [ 3 ] { x }", r"O:\sqrt OAbove:3 OInside:x"),
+            (r"\sum \limits _ { i } ^ n x", r"O:\sum OAbove:n OBelow:i OR:x"),
+            (r"\sum _ { i } ^ n x", r"O:\sum OR:x OSub:i OSup:n"),
+            ("( a ) ^ { 2 }", "O:( OR:a ORR:) ORRSup:2"),
+            ("{ ( a + b ) } ^ 2", "O:( OR:a ORR:+ ORRR:b ORRRR:) ORRRRSup:2"),
+            ("{ a b } _ 1 ^ 2 c", "O:a OR:b ORR:c ORSub:1 ORSup:2"),
+            ("x ^ 2 ^ 3", "O:x OSup:2 OSupSup:3"),
+            ("x ^ { } y", "O:x OR:y"),
+            ("f ' x", r"O:f OR:\prime ORR:x"),
+            (r"f ^ { \prime }", r"O:f OSup:\prime"),
+            (r"\left ( \frac 1 2 \right ) ^ 2", "O:( OR:- ORAbove:1 ORBelow:2 ORR:) ORRSup:2"),
+            (r"a , b \lt c > d \{", r"O:a OR:COMMA ORR:b ORRR:\lt ORRRR:c ORRRRR:\gt ORRRRRR:d ORRRRRRR:\{"),
+            (r"\hat { a b } \, c", "O:a OR:b ORAbove:\u{302} ORR:c"),
+            ("", ""),
+            ("{ { { x } } }", "O:x"),
+        ] {
+            assert_eq!(nodes(formula, Dialect::Official), expected, "{formula}");
+            assert_eq!(nodes(formula, Dialect::Clean), expected, "{formula}");
+        }
+    }
+
+    #[test]
+    fn what_the_official_tools_get_wrong() {
+        for (formula, official, clean) in [
+            (r"\Gamma \gamma", r"O:\gamma OR:\gamma", r"O:\Gamma OR:\gamma"),
+            (r"\cdots \Pi", "O:⋯ OR:Π", r"O:\cdots OR:\Pi"),
+            (r"\sin \max", r"O:\sin OR:max", r"O:\sin OR:\max"),
+            (r"\mathrm { d } x", "O:x", "O:d OR:x"),
+            (r"\frac { \, } { x }", "O:- OAbove:x", "O:- OBelow:x"),
+            (r"\,", "", ""),
+            ("12", "O:12", "O:1 OR:2"),
+            ("1.5", "O:1.5", "O:1 OR:. ORR:5"),
+            ("x ^ ( a )", "O:x OSup:( OSupR:a OSupRR:)", "O:x OR:a ORR:) OSup:("),
+            ("( ^ 2 )", "O:( OR: ORR:) ORSup:2", "O:( OR:) OSup:2"),
+            ("{ a { } } ^ 2", "O:a OR:2", "O:a OR:2"),
+            ("{ a { } } _ 1 ^ 2", "O:1&2&a", "O:1&2&a"),
+        ] {
+            assert_eq!(nodes(formula, Dialect::Official), official, "{formula}");
+            assert_eq!(nodes(formula, Dialect::Clean), clean, "{formula}");
+        }
+        let edges = |dialect| LabelGraph::from_latex(r"\sqrt { a b }", dialect).unwrap().edges().len();
+        assert_eq!((edges(Dialect::Official), edges(Dialect::Clean)), (3, 2));
+    }
+}

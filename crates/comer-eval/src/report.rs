@@ -1,0 +1,216 @@
+//! The figures of a run: rates by protocol, by length, and what was taken for what.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::score::{FileScore, Protocol};
+use crate::tokens::{Bleu, distance, mistakes, tokens};
+
+/// The rates of one protocol, in percent of the files.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Rates {
+    /// Without any error.
+    pub exp_rate: f64,
+    /// With at most one error.
+    pub le1: f64,
+    /// With at most two.
+    pub le2: f64,
+    /// With at most three.
+    pub le3: f64,
+    /// Right but for the symbols.
+    pub structure: f64,
+}
+
+/// How the formulas of some length fared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LengthRates {
+    /// The tokens of the caption: `1-10`, ..., `over 50`.
+    pub tokens: String,
+    /// How many formulas there are.
+    pub files: usize,
+    /// Percent without any error by each protocol of [`Protocol::ALL`].
+    pub exp_rates: [Option<f64>; 3],
+}
+
+/// A token of the captions and what was read instead of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Confusion {
+    /// How often.
+    pub count: usize,
+    /// The token of the caption; empty where there is none.
+    pub truth: String,
+    /// The token of the prediction; empty where it is missing.
+    pub prediction: String,
+}
+
+/// The figures of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// How many files the truth has.
+    pub files: usize,
+    /// How many of them have no prediction.
+    pub missing: usize,
+    /// How many have a prediction without a label graph.
+    pub unreadable: usize,
+    /// Against the competition's graphs, if there are any.
+    pub official: Option<Rates>,
+    /// Against the graphs of the captions, if there are any.
+    pub caption: Option<Rates>,
+    /// Token match against the captions, if there are any.
+    pub token: Option<Rates>,
+    /// Tokens to change for each hundred of the captions.
+    pub token_error_rate: Option<f64>,
+    /// BLEU-4 in percent.
+    pub bleu4: Option<f64>,
+    /// By the length of the captions.
+    pub by_length: Vec<LengthRates>,
+    /// The most frequent mistakes, the most frequent first.
+    pub confusions: Vec<Confusion>,
+}
+
+/// How many confusions a report lists.
+const CONFUSIONS: usize = 60;
+
+impl Report {
+    /// The figures of these files.
+    pub fn new(scores: &[FileScore]) -> Self {
+        let texts =
+            |score: &FileScore| Some((score.caption.clone()?, score.prediction.clone().unwrap_or_default()));
+        let texts: Vec<(String, String)> = scores.iter().filter_map(texts).collect();
+        let pairs: Vec<(Vec<&str>, Vec<&str>)> =
+            texts.iter().map(|(caption, prediction)| (tokens(caption), tokens(prediction))).collect();
+        let mut bleu = Bleu::default();
+        for (caption, prediction) in &pairs {
+            bleu.add(caption, prediction);
+        }
+        let captioned: usize = pairs.iter().map(|(caption, _)| caption.len()).sum();
+        let changed: usize = pairs.iter().map(|(caption, prediction)| distance(caption, prediction)).sum();
+        Self {
+            files: scores.len(),
+            missing: scores.iter().filter(|score| score.prediction.is_none()).count(),
+            unreadable: scores.iter().filter(|score| score.unreadable.is_some()).count(),
+            official: rates(scores, Protocol::Official),
+            caption: rates(scores, Protocol::Caption),
+            token: rates(scores, Protocol::Token),
+            token_error_rate: (captioned > 0).then(|| percent(changed, captioned)),
+            bleu4: (captioned > 0).then(|| bleu.percent()),
+            by_length: by_length(scores),
+            confusions: confusions(&pairs),
+        }
+    }
+
+    /// The rates of one protocol.
+    pub fn rates(&self, protocol: Protocol) -> Option<Rates> {
+        match protocol {
+            Protocol::Official => self.official,
+            Protocol::Caption => self.caption,
+            Protocol::Token => self.token,
+        }
+    }
+}
+
+fn percent(part: usize, whole: usize) -> f64 {
+    100.0 * part as f64 / whole as f64
+}
+
+fn rates(scores: &[FileScore], protocol: Protocol) -> Option<Rates> {
+    let found: Vec<_> = scores.iter().filter_map(|score| score.by(protocol)).collect();
+    let at_most =
+        |errors| percent(found.iter().filter(|mistakes| mistakes.errors <= errors).count(), found.len());
+    (!found.is_empty()).then(|| Rates {
+        exp_rate: at_most(0),
+        le1: at_most(1),
+        le2: at_most(2),
+        le3: at_most(3),
+        structure: percent(found.iter().filter(|mistakes| mistakes.same_structure).count(), found.len()),
+    })
+}
+
+fn by_length(scores: &[FileScore]) -> Vec<LengthRates> {
+    let buckets = [(1, 10), (11, 20), (21, 30), (31, 40), (41, 50), (51, usize::MAX)];
+    let lengths: Vec<Option<usize>> =
+        scores.iter().map(|score| score.caption.as_ref().map(|caption| tokens(caption).len())).collect();
+    let rates = |(from, to): (usize, usize)| {
+        let is_in = |length: &Option<usize>| length.is_some_and(|length| (from..=to).contains(&length));
+        let files =
+            || scores.iter().zip(&lengths).filter(|(_, length)| is_in(length)).map(|(score, _)| score);
+        let exp_rate = |protocol| {
+            let found: Vec<_> = files().filter_map(|score| score.by(protocol)).collect();
+            let right = found.iter().filter(|mistakes| mistakes.errors == 0).count();
+            (!found.is_empty()).then(|| percent(right, found.len()))
+        };
+        LengthRates {
+            tokens: if to == usize::MAX { format!("over {}", from - 1) } else { format!("{from}-{to}") },
+            files: files().count(),
+            exp_rates: Protocol::ALL.map(exp_rate),
+        }
+    };
+    buckets.map(rates).into_iter().filter(|rates| rates.files > 0).collect()
+}
+
+fn confusions(pairs: &[(Vec<&str>, Vec<&str>)]) -> Vec<Confusion> {
+    let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
+    for (caption, prediction) in pairs {
+        let found = mistakes(caption, prediction).unwrap_or_default();
+        // Braces come and go with the scripts and fractions that need them.
+        let is_brace = |token: &str| matches!(token, "{" | "}");
+        for mistake in
+            found.into_iter().filter(|(truth, prediction)| !is_brace(truth) && !is_brace(prediction))
+        {
+            *counts.entry(mistake).or_default() += 1;
+        }
+    }
+    let named = |((truth, prediction), count): ((&str, &str), usize)| Confusion {
+        count,
+        truth: truth.into(),
+        prediction: prediction.into(),
+    };
+    let mut confusions: Vec<Confusion> = counts.into_iter().map(named).collect();
+    confusions.sort_by(|one, other| {
+        (other.count, &one.truth, &one.prediction).cmp(&(one.count, &other.truth, &other.prediction))
+    });
+    confusions.truncate(CONFUSIONS);
+    confusions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::score::{Truth, score};
+    use crate::{Dialect, LabelGraph};
+
+    #[test]
+    fn figures_by_hand() {
+        let captions = ["x + 1", "x + 1", "x + 1", &"x ".repeat(60)];
+        let predictions = ["x + 1", "x + l", "x +", &"x ".repeat(60)];
+        let truths: Vec<Truth> = captions
+            .iter()
+            .enumerate()
+            .map(|(number, caption)| Truth {
+                name: number.to_string(),
+                caption: Some(caption.to_string()),
+                graph: LabelGraph::from_latex(caption, Dialect::Official).ok(),
+            })
+            .collect();
+        let predictions =
+            predictions.iter().enumerate().map(|(number, text)| (number.to_string(), text.to_string()));
+        let report = Report::new(&score(&truths, &predictions.collect(), Dialect::Official));
+        let official = Rates { exp_rate: 50.0, le1: 75.0, le2: 100.0, le3: 100.0, structure: 75.0 };
+        assert_eq!((report.files, report.missing, report.unreadable), (4, 0, 0));
+        assert_eq!(report.official, Some(official));
+        assert_eq!(report.caption, Some(official));
+        assert_eq!(report.token.unwrap().le1, 100.0);
+        assert!((report.token_error_rate.unwrap() - 100.0 * 2.0 / 69.0).abs() < 1e-9);
+        let lengths: Vec<_> =
+            report.by_length.iter().map(|rates| (rates.tokens.as_str(), rates.files)).collect();
+        assert_eq!(lengths, [("1-10", 3), ("over 50", 1)]);
+        assert_eq!(report.by_length[1].exp_rates, [Some(100.0); 3]);
+        let confusion = |truth: &str, prediction: &str| Confusion {
+            count: 1,
+            truth: truth.into(),
+            prediction: prediction.into(),
+        };
+        assert_eq!(report.confusions, [confusion("1", ""), confusion("1", "l")]);
+    }
+}
