@@ -3,6 +3,7 @@
 //! The way of the data, and the room of each step:
 //!
 //! 1. [`image`]: a picture of white ink on black becomes what the network expects.
+//! 2. [`engine`]: the network itself; its encoder reads features off the picture.
 //!
 //! Around it: [`config`] (the shape of the network), [`vocab`] (the tokens it writes), [`weights`] (the names and
 //! shapes of its tensors), [`model_file`] (all of these in one file), `checkpoint` (what the authors'
@@ -11,6 +12,7 @@
 #[cfg(feature = "import")]
 pub mod checkpoint;
 pub mod config;
+pub mod engine;
 pub mod error;
 pub mod image;
 pub mod model_file;

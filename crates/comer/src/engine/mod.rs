@@ -1,0 +1,14 @@
+//! Recognition without a training framework: the encoder, and the kernels that it computes with.
+
+pub mod kernels;
+
+/// What the encoder read from a picture: one vector for each cell of a grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Features {
+    /// Rows of the grid.
+    pub height: usize,
+    /// Cells in a row.
+    pub width: usize,
+    /// `[height * width, d_model]`
+    pub values: Vec<f32>,
+}
