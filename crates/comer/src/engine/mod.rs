@@ -1,5 +1,6 @@
 //! Recognition without a training framework: the encoder, and the kernels that it computes with.
 
+pub mod encoder;
 pub mod kernels;
 
 /// What the encoder read from a picture: one vector for each cell of a grid.

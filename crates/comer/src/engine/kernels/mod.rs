@@ -64,6 +64,7 @@ impl Isa {
 pub struct Kernels {
     isa: Isa,
     entries: &'static tiles::Entries,
+    threaded: bool,
 }
 
 /// Where the numbers of a matrix lie: row `r` of column `c` is at `r * row + c / BLOCK * block + c % BLOCK`.
@@ -158,7 +159,12 @@ impl Kernels {
 
     /// The kernels of one instruction set, if this machine has it.
     pub fn with(isa: Isa) -> Option<Self> {
-        isa.entries().map(|entries| Self { isa, entries })
+        isa.entries().map(|entries| Self { isa, entries, threaded: true })
+    }
+
+    /// The same kernels, but each call stays on the thread that made it.
+    pub fn alone(self) -> Self {
+        Self { threaded: false, ..self }
     }
 
     /// The instruction set.
@@ -283,6 +289,19 @@ impl Kernels {
         });
     }
 
+    /// Calls `part` with each chunk of `length` numbers and its index, on as many threads as the kernels use.
+    pub fn for_each_chunk(&self, values: &mut [f32], length: usize, part: impl Fn(usize, &mut [f32]) + Sync) {
+        if self.threads() == 1 {
+            values.chunks_mut(length).enumerate().for_each(|(index, chunk)| part(index, chunk));
+        } else {
+            values.par_chunks_mut(length).enumerate().for_each(|(index, chunk)| part(index, chunk));
+        }
+    }
+
+    fn threads(&self) -> usize {
+        if self.threaded { rayon::current_num_threads() } else { 1 }
+    }
+
     /// Calls `part` with ranges of row panels and of column blocks that cover the results once: all at once, or on the
     /// threads of the current rayon pool.
     fn split(
@@ -292,7 +311,7 @@ impl Kernels {
         part: impl Fn(std::ops::Range<usize>, std::ops::Range<usize>) + Sync,
     ) {
         let (panels, blocks) = (rows.div_ceil(self.entries.rows), columns.div_ceil(BLOCK));
-        let threads = rayon::current_num_threads();
+        let threads = self.threads();
         if threads == 1 {
             return part(0..panels, 0..blocks);
         }

@@ -43,6 +43,16 @@ impl PackedRows {
         }
         packed
     }
+
+    /// Rows of the matrix.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Columns of the matrix.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
 }
 
 /// The transpose of a matrix of weights and a bias for each of its columns, for [`Kernels::linear`].
