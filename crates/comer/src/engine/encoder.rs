@@ -14,7 +14,7 @@ use fold::{Folded, tensor};
 use stem::Stem;
 
 use super::Features;
-use super::kernels::{Activation, BLOCK, Kernels, Layout, PackedRows, Planes};
+use super::kernels::{Activation, BLOCK, Buffer, Kernels, Layout, PackedRows, Planes};
 use crate::config::{BLOCKS, NORM_EPSILON};
 use crate::error::{Error, Result};
 use crate::image::{HEIGHT_LIMITS, Picture, WIDTH_LIMITS};
@@ -50,9 +50,9 @@ struct DenseLayer {
 #[derive(Default)]
 struct Buffers {
     /// The channels of each dense block, in blocks of sixteen pixels.
-    dense: [Vec<f32>; BLOCKS],
+    dense: [Buffer; BLOCKS],
     /// The planes of a bottleneck, a transition or the projection.
-    planes: Vec<f32>,
+    planes: Buffer,
 }
 
 /// What has just been computed, and what it took: for benchmarks.
@@ -136,16 +136,16 @@ impl Encoder {
                 let transition = &self.transitions[before];
                 let input = (&dense[before][..], Layout::blocks(self.blocks[before].output));
                 let between = Planes::new(size.0, size.1, 1);
-                grow_to(planes, between.length(block.input));
+                planes.at_least(between.length(block.input));
                 let output = (&mut planes[between.origin..], Layout::rows(between.stride));
                 kernels.multiply(transition, input, between.pixels(), Activation::Relu, output);
                 done(Step::new("transitions", transition, between.pixels()));
                 size = (size.0.div_ceil(2), size.1.div_ceil(2));
-                let values = grow_to(&mut dense[index], (size.0 * size.1).div_ceil(BLOCK) * layout.block);
+                let values = dense[index].at_least((size.0 * size.1).div_ceil(BLOCK) * layout.block);
                 average_pool(kernels, (planes, between), block.input, (values, layout));
                 done(Step { name: "pools", operations: 0 });
             } else {
-                let values = grow_to(&mut dense[index], (size.0 * size.1).div_ceil(BLOCK) * layout.block);
+                let values = dense[index].at_least((size.0 * size.1).div_ceil(BLOCK) * layout.block);
                 self.stem.run(kernels, picture, (values, layout));
                 done(Step { name: "stem", operations: self.stem.operations(picture) });
             }
@@ -153,7 +153,7 @@ impl Encoder {
         }
         let last = self.blocks.len() - 1;
         let pixels = Planes::new(size.0, size.1, 1);
-        grow_to(planes, pixels.length(self.norm_weight.len()));
+        planes.at_least(pixels.length(self.norm_weight.len()));
         let input = (&dense[last][..], Layout::blocks(self.blocks[last].output));
         let output = (&mut planes[..], Layout::rows(pixels.stride));
         kernels.multiply(&self.projection, input, pixels.pixels(), Activation::None, output);
@@ -169,12 +169,12 @@ impl Encoder {
         block: &DenseBlock,
         (values, layout): (&mut [f32], Layout),
         (height, width): (usize, usize),
-        planes: &mut Vec<f32>,
+        planes: &mut Buffer,
         ((reduce, grow), done): ((&'static str, &'static str), &mut dyn FnMut(Step)),
     ) {
         let narrow = Planes::new(height, width, 3);
         let (pixels, bottleneck) = (narrow.pixels(), block.layers[0].reduce.rows());
-        grow_to(planes, narrow.length(bottleneck));
+        planes.at_least(narrow.length(bottleneck));
         narrow.clear(planes, bottleneck);
         let mut channels = block.input;
         for layer in &block.layers {
@@ -218,14 +218,6 @@ impl Step {
     fn new(name: &'static str, weights: &PackedRows, pixels: usize) -> Self {
         Self { name, operations: 2 * (weights.rows() * weights.depth() * pixels) as u64 }
     }
-}
-
-/// The start of a buffer, which is made longer if need be; what is in it means nothing.
-fn grow_to(buffer: &mut Vec<f32>, length: usize) -> &mut [f32] {
-    if buffer.len() < length {
-        buffer.resize(length, 0.0);
-    }
-    &mut buffer[..length]
 }
 
 /// For each of `count` places along a side, `width` numbers: sines and cosines in turn, of the place as a share of a

@@ -1,6 +1,10 @@
 //! Sixteen numbers at once on every instruction set: the only thing that the kernels' inner loops are written in.
 //!
 //! The plain one, [`Plain`], is what runs where nothing better is found, and the oracle of the others in tests.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "counted loops are unrolled for certain, iterators only mostly"
+)]
 
 /// Numbers in a block.
 pub const BLOCK: usize = 16;
@@ -26,8 +30,11 @@ pub(super) trait Block: Copy {
     unsafe fn splat(value: f32) -> Self::Splat;
     /// `self + weight * other`.
     unsafe fn add_product(self, weight: Self::Splat, other: Self) -> Self;
-    /// The greater of each lane and zero.
-    unsafe fn positive(self) -> Self;
+    /// The greater of each lane and the floor.
+    unsafe fn at_least(self, floor: Self::Splat) -> Self;
+    /// Hints that the number there is wanted soon, near (first level of the cache) or not so near; never reads it.
+    #[inline(always)]
+    fn prefetch<const NEAR: bool>(_from: *const f32) {}
 }
 
 /// Sixteen numbers and no instruction of any set in particular.
@@ -53,9 +60,9 @@ impl Block for Plain {
     unsafe fn load_masked(from: *const f32, mask: u16) -> Self {
         // SAFETY: as for `load`.
         let Self(mut values) = unsafe { Self::load(from) };
-        for (lane, value) in values.iter_mut().enumerate() {
-            if mask >> lane & 1 == 0 {
-                *value = 0.0;
+        for i in 0..BLOCK {
+            if mask >> i & 1 == 0 {
+                values[i] = 0.0;
             }
         }
         Self(values)
@@ -80,22 +87,27 @@ impl Block for Plain {
     #[inline(always)]
     unsafe fn add_product(self, weight: f32, other: Self) -> Self {
         let Self(mut sum) = self;
-        for (sum, other) in sum.iter_mut().zip(other.0) {
-            *sum += weight * other;
+        for i in 0..BLOCK {
+            sum[i] += weight * other.0[i];
         }
         Self(sum)
     }
 
     #[inline(always)]
-    unsafe fn positive(self) -> Self {
-        Self(self.0.map(|value| if value > 0.0 { value } else { 0.0 }))
+    unsafe fn at_least(self, floor: f32) -> Self {
+        let Self(mut values) = self;
+        for i in 0..BLOCK {
+            values[i] = if values[i] < floor { floor } else { values[i] };
+        }
+        Self(values)
     }
 }
 
 /// Defines a block that is an array of `$count` registers of `$lanes` lanes each, from the set's own functions.
 macro_rules! block_of_registers {
     ($(#[$doc:meta])* $name:ident: [$register:ty; $count:literal] of $lanes:literal,
-     $load:expr, $store:expr, $splat:expr, $add_product:expr, $max:expr, $and:expr) => {
+     $load:expr, $store:expr, $splat:expr, $add_product:expr, $max:expr, $and:expr
+     $(, $prefetch:item)*) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub(in super::super) struct $name([$register; $count]);
@@ -116,9 +128,9 @@ macro_rules! block_of_registers {
             unsafe fn load(from: *const f32) -> Self {
                 // SAFETY: see above.
                 let mut block = Self([unsafe { $load(from) }; $count]);
-                for (i, register) in block.0.iter_mut().enumerate() {
+                for i in 1..$count {
                     // SAFETY: see above.
-                    *register = unsafe { $load(from.add(i * $lanes)) };
+                    block.0[i] = unsafe { $load(from.add(i * $lanes)) };
                 }
                 block
             }
@@ -127,18 +139,18 @@ macro_rules! block_of_registers {
             unsafe fn load_masked(from: *const f32, mask: Self::Mask) -> Self {
                 // SAFETY: see above.
                 let mut block = unsafe { Self::load(from) };
-                for (register, mask) in block.0.iter_mut().zip(mask) {
+                for i in 0..$count {
                     // SAFETY: see above.
-                    *register = unsafe { $and(*register, mask) };
+                    block.0[i] = unsafe { $and(block.0[i], mask[i]) };
                 }
                 block
             }
 
             #[inline(always)]
             unsafe fn store(self, to: *mut f32) {
-                for (i, register) in self.0.into_iter().enumerate() {
+                for i in 0..$count {
                     // SAFETY: see above.
-                    unsafe { $store(to.add(i * $lanes), register) }
+                    unsafe { $store(to.add(i * $lanes), self.0[i]) }
                 }
             }
 
@@ -159,22 +171,24 @@ macro_rules! block_of_registers {
             #[inline(always)]
             unsafe fn add_product(self, weight: $register, other: Self) -> Self {
                 let mut block = self;
-                for (register, other) in block.0.iter_mut().zip(other.0) {
+                for i in 0..$count {
                     // SAFETY: see above.
-                    *register = unsafe { $add_product(*register, weight, other) };
+                    block.0[i] = unsafe { $add_product(self.0[i], weight, other.0[i]) };
                 }
                 block
             }
 
             #[inline(always)]
-            unsafe fn positive(self) -> Self {
+            unsafe fn at_least(self, floor: $register) -> Self {
                 let mut block = self;
-                for register in &mut block.0 {
+                for i in 0..$count {
                     // SAFETY: see above.
-                    *register = unsafe { $max(*register, $splat(0.0)) };
+                    block.0[i] = unsafe { $max(floor, self.0[i]) };
                 }
                 block
             }
+
+            $($prefetch)*
         }
     };
 }
@@ -192,8 +206,24 @@ mod x86 {
         /// Two registers of AVX2, with FMA.
         Avx2: [__m256; 2] of 8,
         _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps,
-        add_product, _mm256_max_ps, _mm256_and_ps
+        add_product, _mm256_max_ps, _mm256_and_ps,
+        #[inline(always)]
+        fn prefetch<const NEAR: bool>(from: *const f32) {
+            prefetch::<NEAR>(from);
+        }
     );
+
+    #[inline(always)]
+    fn prefetch<const NEAR: bool>(from: *const f32) {
+        // SAFETY: every x86-64 has this hint, and it may be given for any address.
+        unsafe {
+            if NEAR {
+                _mm_prefetch::<_MM_HINT_T0>(from.cast());
+            } else {
+                _mm_prefetch::<_MM_HINT_T1>(from.cast());
+            }
+        }
+    }
 
     #[inline(always)]
     unsafe fn add_product(sum: __m256, weight: __m256, other: __m256) -> __m256 {
@@ -252,9 +282,14 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn positive(self) -> Self {
+        unsafe fn at_least(self, floor: __m512) -> Self {
             // SAFETY: see above.
-            Self(unsafe { _mm512_max_ps(self.0, _mm512_setzero_ps()) })
+            Self(unsafe { _mm512_max_ps(floor, self.0) })
+        }
+
+        #[inline(always)]
+        fn prefetch<const NEAR: bool>(from: *const f32) {
+            prefetch::<NEAR>(from);
         }
     }
 }

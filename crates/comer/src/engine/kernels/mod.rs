@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod block;
+mod buffer;
 mod packed;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ mod tiles;
 use rayon::prelude::*;
 
 pub use block::BLOCK;
+pub use buffer::Buffer;
 pub use packed::{PackedColumns, PackedRows};
 
 /// An instruction set that the kernels are compiled for.
@@ -151,6 +153,15 @@ pub enum Activation {
     Relu,
 }
 
+impl Activation {
+    fn floor(self) -> f32 {
+        match self {
+            Activation::None => f32::NEG_INFINITY,
+            Activation::Relu => 0.0,
+        }
+    }
+}
+
 impl Kernels {
     /// The best kernels for this machine.
     pub fn detect() -> Self {
@@ -280,7 +291,7 @@ impl Kernels {
                 block: BLOCK,
                 rows,
                 columns,
-                positive: activation == Activation::Relu,
+                floor: activation.floor(),
             },
         };
         self.split(rows, columns, |panels, blocks| {
@@ -331,7 +342,7 @@ impl tiles::Output {
     fn new(values: &mut [f32], layout: Layout, rows: usize, columns: usize, activation: Activation) -> Self {
         assert!(layout.row >= BLOCK && layout.block >= BLOCK, "rows overlap");
         assert!(values.len() >= layout.length(rows, columns), "output too short");
-        let positive = activation == Activation::Relu;
-        Self { values: values.as_mut_ptr(), row: layout.row, block: layout.block, rows, columns, positive }
+        let floor = activation.floor();
+        Self { values: values.as_mut_ptr(), row: layout.row, block: layout.block, rows, columns, floor }
     }
 }

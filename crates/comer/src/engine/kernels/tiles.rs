@@ -3,6 +3,10 @@
 //! A tile of results, a few rows by a few blocks, stays in registers while the depth passes by: each step loads one
 //! block per column and spreads one weight per row. Every result is the sum over the depth in the same order whatever
 //! tile it falls into, so that results depend neither on the split of the work nor on the number of threads.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "counted loops are unrolled for certain, iterators only mostly"
+)]
 
 use std::ops::Range;
 
@@ -54,8 +58,8 @@ pub(super) struct Output {
     pub block: usize,
     pub rows: usize,
     pub columns: usize,
-    /// Whether what is below zero becomes zero.
-    pub positive: bool,
+    /// What is below becomes this.
+    pub floor: f32,
 }
 
 // SAFETY: the pointers of a job stay good while it runs, its inputs are only read, and whoever runs parts of it on
@@ -164,10 +168,17 @@ unsafe fn multiply_tile<B: Block, const ROWS: usize, const COUNT: usize>(
         let mut sums = start::<B, ROWS, COUNT>(job.bias.add(panel * ROWS));
         let mut weights = job.weights.add(panel * ROWS * job.depth);
         let mut input = job.input.add(first * job.input_block);
-        for _ in 0..job.depth {
+        // The blocks after these are wanted next; each of the first few panels asks for a part of one of them.
+        let ahead = panel % COUNT * job.input_block + panel / COUNT % 4 * (job.depth / 4) * job.input_row;
+        let mut ahead = input.wrapping_add(COUNT * job.input_block + ahead);
+        for d in 0..job.depth {
+            if d % 4 == 0 {
+                B::prefetch::<false>(ahead);
+                ahead = ahead.wrapping_add(job.input_row);
+            }
             let mut columns = [B::filled(0.0); COUNT];
-            for (i, column) in columns.iter_mut().enumerate() {
-                *column = B::load(input.add(i * job.input_block));
+            for i in 0..COUNT {
+                columns[i] = B::load(input.add(i * job.input_block));
             }
             step::<B, ROWS, COUNT>(&mut sums, weights, &columns);
             weights = weights.add(ROWS);
@@ -212,9 +223,9 @@ unsafe fn convolve_tile<B: Block, const ROWS: usize, const COUNT: usize, const S
     // weights and bias.
     unsafe {
         let mut masks = [[B::mask(0); COUNT]; SIDE];
-        for (masks, bits) in masks.iter_mut().zip(bits) {
-            for (mask, &bits) in masks.iter_mut().zip(bits) {
-                *mask = B::mask(bits);
+        for x in 0..SIDE {
+            for i in 0..COUNT {
+                masks[x][i] = B::mask(bits[x][i]);
             }
         }
         let mut sums = start::<B, ROWS, COUNT>(job.bias.add(panel * ROWS));
@@ -224,11 +235,15 @@ unsafe fn convolve_tile<B: Block, const ROWS: usize, const COUNT: usize, const S
         for _ in 0..job.channels {
             for y in 0..SIDE {
                 let row = plane.add(y * job.width);
-                for (x, masks) in masks.iter().enumerate() {
+                for i in 0..=COUNT {
+                    B::prefetch::<true>(row.wrapping_add(job.plane + i * BLOCK));
+                }
+                for x in 0..SIDE {
                     let mut columns = [B::filled(0.0); COUNT];
-                    for (i, column) in columns.iter_mut().enumerate() {
+                    for i in 0..COUNT {
                         let from = row.add(x + i * BLOCK);
-                        *column = if x == SIDE / 2 { B::load(from) } else { B::load_masked(from, masks[i]) };
+                        columns[i] =
+                            if x == SIDE / 2 { B::load(from) } else { B::load_masked(from, masks[x][i]) };
                     }
                     step::<B, ROWS, COUNT>(&mut sums, weights, &columns);
                     weights = weights.add(ROWS);
@@ -269,26 +284,23 @@ unsafe fn linear_tile<B: Block, const ROWS: usize, const COUNT: usize>(
     // SAFETY: the caller vouches for the job: `rows` rows of `depth` numbers, whole blocks of weights and bias.
     unsafe {
         let mut sums = [[B::filled(0.0); COUNT]; ROWS];
-        for i in 0..COUNT {
-            let bias = B::load(job.bias.add((first + i) * BLOCK));
-            for sums in &mut sums {
-                sums[i] = bias;
-            }
-        }
         let mut rows = [job.input; ROWS];
-        for (i, row) in rows.iter_mut().enumerate() {
-            *row = job.input.add((first_row + i).min(job.rows - 1) * job.depth);
+        for r in 0..ROWS {
+            rows[r] = job.input.add((first_row + r).min(job.rows - 1) * job.depth);
+            for i in 0..COUNT {
+                sums[r][i] = B::load(job.bias.add((first + i) * BLOCK));
+            }
         }
         let weights = job.weights.add(first * job.depth * BLOCK);
         for d in 0..job.depth {
             let mut columns = [B::filled(0.0); COUNT];
-            for (i, column) in columns.iter_mut().enumerate() {
-                *column = B::load(weights.add((i * job.depth + d) * BLOCK));
+            for i in 0..COUNT {
+                columns[i] = B::load(weights.add((i * job.depth + d) * BLOCK));
             }
-            for (sums, row) in sums.iter_mut().zip(rows) {
-                let weight = B::splat(*row.add(d));
-                for (sum, column) in sums.iter_mut().zip(columns) {
-                    *sum = sum.add_product(weight, column);
+            for r in 0..ROWS {
+                let weight = B::splat(*rows[r].add(d));
+                for i in 0..COUNT {
+                    sums[r][i] = sums[r][i].add_product(weight, columns[i]);
                 }
             }
         }
@@ -302,8 +314,8 @@ unsafe fn start<B: Block, const ROWS: usize, const COUNT: usize>(bias: *const f3
     // SAFETY: the caller vouches for `ROWS` numbers of bias.
     unsafe {
         let mut sums = [[B::filled(0.0); COUNT]; ROWS];
-        for (i, sums) in sums.iter_mut().enumerate() {
-            *sums = [B::filled(*bias.add(i)); COUNT];
+        for r in 0..ROWS {
+            sums[r] = [B::filled(*bias.add(r)); COUNT];
         }
         sums
     }
@@ -318,10 +330,10 @@ unsafe fn step<B: Block, const ROWS: usize, const COUNT: usize>(
 ) {
     // SAFETY: the caller vouches for `ROWS` weights.
     unsafe {
-        for (i, sums) in sums.iter_mut().enumerate() {
-            let weight = B::splat(*weights.add(i));
-            for (sum, &column) in sums.iter_mut().zip(columns) {
-                *sum = sum.add_product(weight, column);
+        for r in 0..ROWS {
+            let weight = B::splat(*weights.add(r));
+            for i in 0..COUNT {
+                sums[r][i] = sums[r][i].add_product(weight, columns[i]);
             }
         }
     }
@@ -331,26 +343,31 @@ unsafe fn step<B: Block, const ROWS: usize, const COUNT: usize>(
 #[inline(always)]
 unsafe fn finish<B: Block, const ROWS: usize, const COUNT: usize>(
     output: &Output,
-    sums: [[B; COUNT]; ROWS],
+    mut sums: [[B; COUNT]; ROWS],
     first_row: usize,
     first: usize,
 ) {
     // SAFETY: the caller vouches for `rows` rows of `columns` numbers in the output's layout.
     unsafe {
-        for (i, sums) in sums.into_iter().enumerate() {
-            if first_row + i >= output.rows {
-                break;
+        let floor = B::splat(output.floor);
+        let to = output.values.add(first_row * output.row + first * output.block);
+        let whole = first_row + ROWS <= output.rows && (first + COUNT) * BLOCK <= output.columns;
+        for r in 0..ROWS {
+            for i in 0..COUNT {
+                sums[r][i] = sums[r][i].at_least(floor);
+                if whole {
+                    sums[r][i].store(to.add(r * output.row + i * output.block));
+                }
             }
-            for (j, sum) in sums.into_iter().enumerate() {
-                let sum = if output.positive { sum.positive() } else { sum };
-                let to = output.values.add((first_row + i) * output.row + (first + j) * output.block);
-                let left = output.columns - (first + j) * BLOCK;
-                if left >= BLOCK {
-                    sum.store(to);
-                } else {
+        }
+        if !whole {
+            for r in 0..ROWS.min(output.rows - first_row) {
+                for i in 0..COUNT {
                     let mut lanes = [0.0; BLOCK];
-                    sum.store(lanes.as_mut_ptr());
-                    std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, left);
+                    sums[r][i].store(lanes.as_mut_ptr());
+                    let count = BLOCK.min(output.columns - (first + i) * BLOCK);
+                    let to = to.add(r * output.row + i * output.block);
+                    std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, count);
                 }
             }
         }
