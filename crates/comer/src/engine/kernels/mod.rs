@@ -9,6 +9,8 @@
 mod block;
 mod buffer;
 mod packed;
+pub(crate) mod panels;
+pub(crate) mod rows;
 #[cfg(test)]
 mod tests;
 mod tiles;
