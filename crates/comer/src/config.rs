@@ -160,6 +160,65 @@ impl ModelConfig {
     }
 }
 
+/// How the recogniser looks for the best formula.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// Both reading directions, each judging what the other found: the paper's way, and the most exact.
+    #[default]
+    Joint,
+    /// Beam search from left to right only: about half the work.
+    LeftToRight,
+    /// The most likely token each time, from left to right: the fastest.
+    Greedy,
+}
+
+/// The settings of the search. `Default` is the paper's, and keeps to well-formed LaTeX.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SearchConfig {
+    /// How to search.
+    pub strategy: Strategy,
+    /// Prefixes that each direction keeps.
+    pub beam: usize,
+    /// The longest formula in tokens, the start token counted.
+    pub max_length: usize,
+    /// A formula's score is the sum of its logarithms divided by its length to this power.
+    pub alpha: f32,
+    /// Whether formulas must be well-formed (see [`grammar`](crate::grammar)).
+    pub grammar: bool,
+    /// How many answers are wanted.
+    pub answers: usize,
+}
+
+impl Default for SearchConfig {
+    fn default() -> Self {
+        Self { strategy: Strategy::Joint, beam: 10, max_length: 200, alpha: 1.0, grammar: true, answers: 1 }
+    }
+}
+
+impl SearchConfig {
+    /// Checks that such a search can be made.
+    pub fn validate(&self) -> Result<()> {
+        let sizes = [
+            ("beam", self.beam, 1, 1000),
+            ("max_length", self.max_length, 2, 10_000),
+            ("answers", self.answers, 1, 1000),
+        ];
+        for (field, value, least, most) in sizes {
+            if !(least..=most).contains(&value) {
+                let expected = format!("a whole number from {least} to {most}");
+                return Err(Error::Config { field, found: value.to_string(), expected });
+            }
+        }
+        if !(0.0..=10.0).contains(&self.alpha) {
+            let expected = "a number from 0 to 10".into();
+            return Err(Error::Config { field: "alpha", found: self.alpha.to_string(), expected });
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// A hyper-parameter is out of range.
-    #[error("model config: {field} is {found}, expected {expected}")]
+    #[error("config: {field} is {found}, expected {expected}")]
     Config {
         /// The field of [`ModelConfig`](crate::ModelConfig).
         field: &'static str,
@@ -66,5 +66,17 @@ pub enum Error {
         height: usize,
         /// What was wrong and what would be right.
         reason: String,
+    },
+    /// What the encoder gives does not fit the decoder.
+    #[error("features of {height} x {width} cells: {found} numbers, expected {expected}")]
+    Features {
+        /// Rows of the grid.
+        height: usize,
+        /// Cells in a row.
+        width: usize,
+        /// How many numbers there are.
+        found: usize,
+        /// How many there should be.
+        expected: String,
     },
 }

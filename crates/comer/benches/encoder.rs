@@ -1,0 +1,187 @@
+//! How fast the encoder is, beside this machine's sgemm in the same run: `cargo bench -p comer --bench encoder`.
+//!
+//! One thread, CPU time, the best of several rounds in which everything takes its turn, so that a busy machine slows
+//! all alike. Operations are those of the convolutions as the network defines them: two for each weight and pixel.
+//! `--isa avx2` (or `plain`, ...) forces an instruction set, `--threads N` measures wall time on that many threads.
+#![allow(clippy::print_stdout, reason = "printing is its purpose")]
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use comer::engine::encoder::Encoder;
+use comer::engine::kernels::{Isa, Kernels};
+use comer::image::Picture;
+use comer::weights::{Tensor, Weights, tensor_specs};
+use comer::{ModelConfig, ModelFile, Vocab};
+
+/// Width and height of pictures: a large one, CROHME's median and quartiles, and its mean area at two aspects.
+const SIZES: [(usize, usize); 7] =
+    [(384, 128), (265, 95), (340, 103), (160, 82), (82, 64), (668, 172), (1024, 256)];
+const ROUNDS: usize = 15;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let option = |name: &str| {
+        arguments.iter().position(|argument| argument == name).and_then(|i| arguments.get(i + 1)).cloned()
+    };
+    let kernels = match option("--isa") {
+        Some(name) => Isa::available()
+            .find(|isa| format!("{isa:?}").eq_ignore_ascii_case(&name))
+            .and_then(Kernels::with)
+            .unwrap_or_else(|| panic!("no instruction set {name} here")),
+        None => Kernels::detect(),
+    };
+    let threads = option("--threads").map_or(1, |number| number.parse().expect("a number of threads"));
+    let encoder = Encoder::with_kernels(&made_up_model(), kernels);
+    let clock: fn() -> Duration = if threads == 1 { cpu_time } else { wall_time };
+    println!("{:?}, {threads} thread(s), best of {ROUNDS} rounds", kernels.isa());
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+    pool.install(|| measure(&encoder, clock, threads));
+}
+
+fn measure(encoder: &Encoder, clock: fn() -> Duration, threads: usize) {
+    let pictures: Vec<Picture> = SIZES.iter().map(|&(width, height)| scribble(width, height)).collect();
+    let mut sgemm = Sgemm::new(768, threads);
+    let mut best_sgemm = Duration::MAX;
+    let mut best = vec![Duration::MAX; pictures.len()];
+    let mut operations = vec![0; pictures.len()];
+    // By picture and step: operations, and the best time of a round.
+    let mut steps: Vec<BTreeMap<&str, (u64, Duration)>> = vec![BTreeMap::new(); pictures.len()];
+    for _ in 0..ROUNDS {
+        let start = clock();
+        sgemm.run();
+        best_sgemm = best_sgemm.min(clock() - start);
+        for (index, picture) in pictures.iter().enumerate() {
+            let start = clock();
+            encoder.encode(picture).expect("a size within the limits");
+            best[index] = best[index].min(clock() - start);
+
+            let mut round: BTreeMap<&str, (u64, Duration)> = BTreeMap::new();
+            let mut last = clock();
+            let mut observe = |step: comer::engine::encoder::Step| {
+                let now = clock();
+                let entry = round.entry(step.name).or_default();
+                *entry = (entry.0 + step.operations, entry.1 + (now - last));
+                last = clock();
+            };
+            encoder.encode_stepwise(picture, &mut observe).expect("a size within the limits");
+            operations[index] = round.values().map(|(operations, _)| operations).sum();
+            for (name, (operations, time)) in round {
+                let entry = steps[index].entry(name).or_insert((operations, Duration::MAX));
+                entry.1 = entry.1.min(time);
+            }
+        }
+    }
+    let scale = gigaflops(sgemm.operations(), best_sgemm);
+    println!("sgemm 768^3: {scale:.1} GFLOP/s");
+    for (index, (width, height)) in SIZES.into_iter().enumerate() {
+        let speed = gigaflops(operations[index], best[index]);
+        println!(
+            "{width:4} x {height:3}: {:6.2} GFLOP {:7.2} ms {speed:6.1} GFLOP/s, {:5.1} % of sgemm",
+            operations[index] as f64 / 1e9,
+            best[index].as_secs_f64() * 1e3,
+            100.0 * speed / scale
+        );
+    }
+    for index in [0, 1] {
+        println!("{} x {} step by step:", SIZES[index].0, SIZES[index].1);
+        for (name, &(operations, time)) in &steps[index] {
+            let speed = gigaflops(operations, time);
+            let share = 100.0 * time.as_secs_f64() / best[index].as_secs_f64();
+            println!("  {name:14} {:7.3} ms {share:5.1} % {speed:6.1} GFLOP/s", time.as_secs_f64() * 1e3);
+        }
+    }
+}
+
+fn gigaflops(operations: u64, time: Duration) -> f64 {
+    operations as f64 / time.as_secs_f64() / 1e9
+}
+
+/// The CPU time of this thread.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn wall_time() -> Duration {
+    use std::sync::OnceLock;
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+/// The `gemm` crate's product of two square matrices.
+struct Sgemm {
+    side: usize,
+    threads: usize,
+    matrices: [Vec<f32>; 3],
+}
+
+impl Sgemm {
+    fn new(side: usize, threads: usize) -> Self {
+        Self { side, threads, matrices: [(); 3].map(|()| vec![0.5; side * side]) }
+    }
+
+    fn operations(&self) -> u64 {
+        2 * (self.side as u64).pow(3)
+    }
+
+    #[allow(unsafe_code, reason = "the crate's only interface")]
+    fn run(&mut self) {
+        let (side, stride) = (self.side, self.side as isize);
+        let parallelism = match self.threads {
+            1 => gemm::Parallelism::None,
+            threads => gemm::Parallelism::Rayon(threads),
+        };
+        let [output, left, right] = &mut self.matrices;
+        // SAFETY: three square matrices of this side, column by column.
+        unsafe {
+            gemm::gemm(
+                side,
+                side,
+                side,
+                output.as_mut_ptr(),
+                stride,
+                1,
+                false,
+                left.as_ptr(),
+                stride,
+                1,
+                right.as_ptr(),
+                stride,
+                1,
+                0.0f32,
+                1.0f32,
+                false,
+                false,
+                false,
+                parallelism,
+            );
+        }
+    }
+}
+
+/// The paper's model with made-up weights: speed does not depend on them.
+fn made_up_model() -> ModelFile {
+    let (config, vocab) = (ModelConfig::default(), Vocab::crohme());
+    let tensor = |shape: Vec<usize>| {
+        let inputs: usize = shape[1..].iter().product();
+        let count = shape.iter().product();
+        let data = (0..count).map(|i| (i * 7919 % 101) as f32 / (50.0 * inputs as f32) - 0.9 / inputs as f32);
+        Tensor { data: data.collect(), shape }
+    };
+    let mut weights = Weights::new();
+    for spec in tensor_specs(&config, vocab.len()) {
+        let mut tensor = tensor(spec.shape);
+        if spec.name.ends_with("variance") {
+            tensor.data.fill(1.0);
+        }
+        weights.insert(spec.name, tensor);
+    }
+    ModelFile { config, vocab, provenance: Default::default(), weights }
+}
+
+/// A picture with some ink.
+fn scribble(width: usize, height: usize) -> Picture {
+    let pixels = (0..width * height).map(|i| if (i % width + i / width * 3) % 29 < 3 { 255 } else { 0 });
+    Picture::new(width, height, pixels.collect()).expect("a picture")
+}

@@ -1,0 +1,253 @@
+//! One picture being written down, step by step (sections 3.2 to 3.5 of the paper).
+//!
+//! What a prefix needs to be continued is kept, so that a step costs the same wherever it stands: keys and values of
+//! the picture once for all rows; keys and values of what was written, found through a table of row numbers instead of
+//! being copied from beam to beam; and the running sums of attention that the refinement looks at.
+
+use super::alignment::LayerTrace;
+use super::decoder::{Decoder, Layer};
+use super::kernels::Activation;
+use super::kernels::panels::{Panels, Rows, product};
+use super::kernels::rows::{Cached, attend, log_softmax, softmax};
+use super::refinement::{CoverageSums, Grid};
+use crate::config::ModelConfig;
+use crate::search::Step;
+use crate::vocab::{PAD, TokenId};
+
+/// Keys and values of a picture for one layer, packed for each head.
+pub(super) struct Memory {
+    /// `[head_width, cells]` of each head.
+    keys: Vec<Panels>,
+    /// `[cells, head_width]` of each head.
+    values: Vec<Panels>,
+}
+
+impl Memory {
+    pub(super) fn new(config: &ModelConfig, projected: &[f32], cells: usize) -> Self {
+        let (d, width) = (config.d_model, config.head_width());
+        let part = |head: usize, cell: usize, from: usize, k: usize| {
+            projected[cell * 2 * d + from + head * width + k]
+        };
+        Self {
+            keys: (0..config.heads)
+                .map(|head| Panels::pack(cells, width, |cell, k| part(head, cell, 0, k)))
+                .collect(),
+            values: (0..config.heads)
+                .map(|head| Panels::pack(width, cells, |k, cell| part(head, cell, d, k)))
+                .collect(),
+        }
+    }
+}
+
+/// The attention of the last step in one layer, each `[rows, heads, cells]`.
+#[derive(Clone, Default)]
+pub(super) struct Maps {
+    /// Before refinement; empty where nobody needs it.
+    plain: Vec<f32>,
+    /// After refinement, or the only one where there is none.
+    pub(super) refined: Vec<f32>,
+}
+
+/// Buffers that live only within a step, kept to save their allocation.
+#[derive(Default)]
+pub(super) struct Scratch {
+    pub(super) x: Vec<f32>,
+    pub(super) packed: Vec<f32>,
+    pub(super) context: Vec<f32>,
+    pub(super) branch: Vec<f32>,
+    pub(super) wide: Vec<f32>,
+    pub(super) scores: Vec<f32>,
+    /// What to take off the energies, `[prefixes, heads, cells]`.
+    pub(super) refinement: Vec<f32>,
+}
+
+/// One picture being written down: the prefixes of the last step, and all that is needed to continue them.
+pub struct Reading<'a> {
+    pub(super) decoder: &'a Decoder,
+    grid: Grid,
+    memories: Vec<Memory>,
+    position: usize,
+    /// Keys and values of every row ever stepped, per layer.
+    caches: Vec<Vec<f32>>,
+    cached_rows: u32,
+    /// For each row of the last step, the cached rows of its tokens.
+    histories: Vec<Vec<u32>>,
+    /// For each row of the last step, the coverage sums it started from.
+    prefixes: Vec<usize>,
+    /// Per layer from the second on.
+    coverage: Vec<CoverageSums>,
+    attention: Vec<Maps>,
+    scratch: Scratch,
+    /// The logarithms of the probabilities, `[rows, vocab]`.
+    output: Vec<f32>,
+    /// What each layer did in the last step, if someone wants to know.
+    pub(super) trace: Option<Vec<LayerTrace>>,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(decoder: &'a Decoder, grid: Grid, memories: Vec<Memory>) -> Self {
+        let layers = memories.len();
+        let refined = if decoder.refinement.is_some() { layers - 1 } else { 0 };
+        let mut reading = Self {
+            decoder,
+            grid,
+            memories,
+            position: 0,
+            caches: vec![Vec::new(); layers],
+            cached_rows: 0,
+            histories: Vec::new(),
+            prefixes: Vec::new(),
+            coverage: std::iter::repeat_with(CoverageSums::default).take(refined).collect(),
+            attention: vec![Maps::default(); layers],
+            scratch: Scratch::default(),
+            output: Vec::new(),
+            trace: None,
+        };
+        reading.restart();
+        reading
+    }
+}
+
+impl Step for Reading<'_> {
+    fn vocab_size(&self) -> usize {
+        self.decoder.vocab
+    }
+
+    fn restart(&mut self) {
+        self.position = 0;
+        self.cached_rows = 0;
+        self.caches.iter_mut().for_each(Vec::clear);
+        self.histories.clear();
+        self.prefixes.clear();
+        if let Some(refinement) = &self.decoder.refinement {
+            self.coverage.iter_mut().for_each(|sums| sums.start(refinement, &self.grid));
+        }
+    }
+
+    fn step(&mut self, parents: &[usize], tokens: &[TokenId]) -> &[f32] {
+        assert_eq!(parents.len(), tokens.len(), "every token has a parent");
+        let (decoder, rows, d) = (self.decoder, tokens.len(), self.decoder.config.d_model);
+        self.begin(parents, tokens);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        decoder.embed(tokens, self.position, &mut scratch);
+        for (index, layer) in decoder.layers.iter().enumerate() {
+            self.write_attention(index, layer, &mut scratch);
+            self.read_attention(index, layer, &mut scratch);
+            let wide = decoder.config.feed_forward;
+            decoder.linear(&layer.expand, &scratch.x, d, &mut scratch.wide, Activation::Relu);
+            decoder.linear(&layer.contract, &scratch.wide, wide, &mut scratch.branch, Activation::None);
+            layer.feed_forward_norm.apply(decoder.kernels, &mut scratch.x, &scratch.branch);
+            if let Some(trace) = &mut self.trace {
+                let coverage = index.checked_sub(1).and_then(|before| self.coverage.get(before));
+                trace.push(LayerTrace {
+                    output: scratch.x.clone(),
+                    attention: self.attention[index].refined.clone(),
+                    coverage: coverage.map_or(Vec::new(), |sums| sums.maps(&self.grid)),
+                    refinement: coverage.map_or(Vec::new(), |_| scratch.refinement.clone()),
+                });
+            }
+        }
+        decoder.linear(&decoder.output, &scratch.x, d, &mut self.output, Activation::None);
+        log_softmax(decoder.kernels, &mut self.output, decoder.vocab);
+        self.scratch = scratch;
+        self.position += 1;
+        self.cached_rows += rows as u32;
+        &self.output
+    }
+}
+
+impl Reading<'_> {
+    /// Sets the tables of the new rows: their histories and the coverage that they start from.
+    fn begin(&mut self, parents: &[usize], tokens: &[TokenId]) {
+        let mut grown: Vec<usize> = parents.to_vec();
+        if self.position == 0 {
+            self.histories = vec![Vec::new(); tokens.len()];
+            self.prefixes = vec![0; tokens.len()];
+        } else {
+            grown.sort_unstable();
+            grown.dedup();
+            let config = &self.decoder.config;
+            for (index, sums) in self.coverage.iter_mut().enumerate() {
+                let mut sources: Vec<&[f32]> = Vec::with_capacity(2);
+                if config.coverage.uses_cross() {
+                    sources.push(&self.attention[index].refined);
+                }
+                if config.coverage.uses_self() {
+                    sources.push(&self.attention[index + 1].plain);
+                }
+                sums.grow(&self.grid, &sources, grown.iter().map(|&row| (self.prefixes[row], row)));
+            }
+            self.histories = parents.iter().map(|&parent| self.histories[parent].clone()).collect();
+            let prefix = |parent: &usize| grown.iter().position(|row| row == parent).unwrap_or(0);
+            self.prefixes = parents.iter().map(prefix).collect();
+        }
+        for (row, (history, &token)) in self.histories.iter_mut().zip(tokens).enumerate() {
+            // Padding is never attended to.
+            if token != PAD {
+                history.push(self.cached_rows + row as u32);
+            }
+        }
+    }
+
+    /// Attention over what was written.
+    fn write_attention(&mut self, index: usize, layer: &Layer, scratch: &mut Scratch) {
+        let (decoder, d) = (self.decoder, self.decoder.config.d_model);
+        decoder.linear(&layer.self_packed, &scratch.x, d, &mut scratch.packed, Activation::None);
+        let cache = &mut self.caches[index];
+        for packed in scratch.packed.chunks_exact(3 * d) {
+            cache.extend_from_slice(&packed[d..]);
+        }
+        scratch.context.resize(self.histories.len() * d, 0.0);
+        let contexts = scratch.context.chunks_exact_mut(d);
+        for ((packed, positions), context) in
+            scratch.packed.chunks_exact(3 * d).zip(&self.histories).zip(contexts)
+        {
+            let cached = Cached { rows: cache, width: d, heads: decoder.config.heads, positions };
+            attend(decoder.kernels, &cached, &packed[..d], &mut scratch.scores, context);
+        }
+        decoder.linear(&layer.self_output, &scratch.context, d, &mut scratch.branch, Activation::None);
+        layer.self_norm.apply(decoder.kernels, &mut scratch.x, &scratch.branch);
+    }
+
+    /// Attention over the picture, refined by what was attended to before.
+    fn read_attention(&mut self, index: usize, layer: &Layer, scratch: &mut Scratch) {
+        let (decoder, rows, cells) = (self.decoder, self.histories.len(), self.grid.cells());
+        let (d, heads, width) = (decoder.config.d_model, decoder.config.heads, decoder.config.head_width());
+        let (memory, maps, kernels) = (&self.memories[index], &mut self.attention[index], decoder.kernels);
+        decoder.linear(&layer.cross_query, &scratch.x, d, &mut scratch.packed, Activation::None);
+        maps.refined.resize(rows * heads * cells, 0.0);
+        for (head, keys) in memory.keys.iter().enumerate() {
+            let queries = Rows::plain(&scratch.packed[head * width..], rows, d, width);
+            product(
+                kernels,
+                queries,
+                keys,
+                &mut maps.refined[head * cells..],
+                heads * cells,
+                Activation::None,
+            );
+        }
+        if let (Some(refinement), true) = (&decoder.refinement, index > 0) {
+            if decoder.config.coverage.uses_self() {
+                maps.plain.clone_from(&maps.refined);
+                softmax(kernels, &mut maps.plain, cells);
+            }
+            self.coverage[index - 1].refine(kernels, refinement, &self.grid, &mut scratch.refinement);
+            let energies = maps.refined.chunks_exact_mut(heads * cells);
+            for (energies, &prefix) in energies.zip(&self.prefixes) {
+                let refinement = &scratch.refinement[prefix * heads * cells..];
+                for (energy, refinement) in energies.iter_mut().zip(refinement) {
+                    *energy -= refinement;
+                }
+            }
+        }
+        softmax(kernels, &mut maps.refined, cells);
+        scratch.context.resize(rows * d, 0.0);
+        for (head, values) in memory.values.iter().enumerate() {
+            let shares = Rows::plain(&maps.refined[head * cells..], rows, heads * cells, cells);
+            product(kernels, shares, values, &mut scratch.context[head * width..], d, Activation::None);
+        }
+        decoder.linear(&layer.cross_output, &scratch.context, d, &mut scratch.branch, Activation::None);
+        layer.cross_norm.apply(kernels, &mut scratch.x, &scratch.branch);
+    }
+}

@@ -1,0 +1,197 @@
+//! One direction's beam search.
+
+use super::{Answer, Opinion};
+use crate::config::{SearchConfig, Strategy};
+use crate::grammar::{Direction, Grammar, State};
+use crate::vocab::TokenId;
+
+/// A formula that one direction wrote to its end; everything in the order of writing.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) direction: Direction,
+    pub(super) tokens: Vec<TokenId>,
+    pub(super) logarithms: Vec<f32>,
+    /// `None` where the length limit ended it.
+    pub(super) end: Option<f32>,
+    pub(super) score: f32,
+}
+
+impl Candidate {
+    pub(super) fn opinion(&self) -> Opinion {
+        Opinion { direction: self.direction, tokens: self.direction.order(&self.logarithms), end: self.end }
+    }
+
+    pub(super) fn into_answer(self) -> Answer {
+        Answer {
+            tokens: self.direction.order(&self.tokens),
+            score: self.score,
+            opinions: vec![self.opinion()],
+        }
+    }
+}
+
+/// A prefix that may still grow.
+struct Beam {
+    tokens: Vec<TokenId>,
+    logarithms: Vec<f32>,
+    sum: f32,
+    /// The row of the decoder's last step that it grew from.
+    parent: usize,
+    state: Option<State>,
+}
+
+/// One direction's search.
+pub(super) struct Side<'a> {
+    direction: Direction,
+    config: &'a SearchConfig,
+    grammar: Option<&'a Grammar>,
+    beam: usize,
+    beams: Vec<Beam>,
+    found: Vec<Candidate>,
+    done: bool,
+    /// The row of the decoder's step that the first beam asked for.
+    first_row: usize,
+    /// Scratch: the sum of each continuation, with its number in `[beams, vocab]`.
+    sums: Vec<(f32, usize)>,
+    /// Scratch: whether the grammar allows each token.
+    allowed: Vec<bool>,
+}
+
+impl<'a> Side<'a> {
+    pub(super) fn new(direction: Direction, config: &'a SearchConfig, grammar: Option<&'a Grammar>) -> Self {
+        let state = grammar.map(|grammar| grammar.start(direction));
+        let start = Beam { tokens: Vec::new(), logarithms: Vec::new(), sum: 0.0, parent: 0, state };
+        Self {
+            direction,
+            config,
+            grammar,
+            beam: if config.strategy == Strategy::Greedy { 1 } else { config.beam },
+            beams: vec![start],
+            found: Vec::new(),
+            done: false,
+            first_row: 0,
+            sums: Vec::new(),
+            allowed: Vec::new(),
+        }
+    }
+
+    pub(super) fn done(&self) -> bool {
+        self.done
+    }
+
+    pub(super) fn found(&self) -> &[Candidate] {
+        &self.found
+    }
+
+    /// Stops if no beam can come to this score any more, whatever the other direction thinks of it: sums only fall, and
+    /// are at best divided by the greatest length.
+    pub(super) fn give_up_below(&mut self, least: f32) {
+        self.done |= self.beams.iter().all(|beam| self.score(beam.sum, self.config.max_length) < least);
+    }
+
+    /// Adds this side's rows to the decoder's next step.
+    pub(super) fn ask(&mut self, parents: &mut Vec<usize>, tokens: &mut Vec<TokenId>) {
+        self.first_row = tokens.len();
+        for beam in &self.beams {
+            parents.push(beam.parent);
+            tokens.push(beam.tokens.last().copied().unwrap_or(self.direction.ends().0));
+        }
+    }
+
+    /// Continues the beams by what the decoder says, when they have `length` tokens with the start.
+    pub(super) fn grow(&mut self, length: usize, logarithms: &[f32], vocab: usize) {
+        let rows = &logarithms[self.first_row * vocab..][..self.beams.len() * vocab];
+        let best = self.rank(length, rows, vocab);
+        let (end, mut next) = (self.direction.ends().1, Vec::with_capacity(self.beam));
+        for (rank, &(sum, index)) in best.iter().enumerate() {
+            let (row, token) = (index / vocab, (index % vocab) as TokenId);
+            let (beam, logarithm) = (&self.beams[row], rows[index]);
+            if token == end {
+                // A worse one would not have been kept had it gone on.
+                if rank < self.beam {
+                    let candidate = beam.candidate(self.direction, Some(logarithm), self.score(sum, length));
+                    keep(&mut self.found, candidate, self.beam);
+                }
+                continue;
+            }
+            next.push(Beam {
+                tokens: [&beam.tokens[..], &[token]].concat(),
+                logarithms: [&beam.logarithms[..], &[logarithm]].concat(),
+                sum,
+                parent: self.first_row + row,
+                state: self
+                    .grammar
+                    .zip(beam.state.as_ref())
+                    .map(|(grammar, state)| grammar.advance(state, token)),
+            });
+            if next.len() == self.beam {
+                break;
+            }
+        }
+        self.beams = next;
+        let highest = best.first().map_or(f32::NEG_INFINITY, |&(sum, _)| self.score(sum, length));
+        self.sums = best;
+        let full = self.found.len() >= self.beam;
+        let settled = self.config.strategy == Strategy::Greedy
+            || self.found.iter().all(|candidate| candidate.score >= highest);
+        self.done = self.beams.is_empty() || full && settled;
+    }
+
+    /// The best `2 * beam` continuations that the grammar allows, with their sums and their numbers, the best first.
+    fn rank(&mut self, length: usize, rows: &[f32], vocab: usize) -> Vec<(f32, usize)> {
+        // The formula has room for `max_length - 1` tokens beside the start.
+        let left = self.config.max_length - length;
+        let end = usize::from(self.direction.ends().1);
+        self.sums.clear();
+        for (row, (beam, logarithms)) in self.beams.iter().zip(rows.chunks_exact(vocab)).enumerate() {
+            if let (Some(grammar), Some(state)) = (self.grammar, &beam.state) {
+                grammar.allowed(state, left, &mut self.allowed);
+                self.allowed[end] = state.complete();
+            }
+            let tokens = logarithms.iter().enumerate();
+            let tokens = tokens.filter(|&(token, _)| beam.state.is_none() || self.allowed[token]);
+            self.sums.extend(tokens.map(|(token, logarithm)| (beam.sum + logarithm, row * vocab + token)));
+        }
+        let better = |a: &(f32, usize), b: &(f32, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        let most = 2 * self.beam;
+        if self.sums.len() > most {
+            self.sums.select_nth_unstable_by(most, better);
+            self.sums.truncate(most);
+        }
+        self.sums.sort_unstable_by(better);
+        std::mem::take(&mut self.sums)
+    }
+
+    fn score(&self, sum: f32, length: usize) -> f32 {
+        sum / (length as f32).powf(self.config.alpha)
+    }
+
+    /// What was found; at the length limit also what did not end by itself, as far as the grammar calls it complete.
+    pub(super) fn finish(mut self) -> Vec<Candidate> {
+        if !self.done {
+            for beam in &self.beams {
+                if beam.state.as_ref().is_none_or(State::complete) {
+                    let score = self.score(beam.sum, beam.tokens.len() + 1);
+                    keep(&mut self.found, beam.candidate(self.direction, None, score), self.beam);
+                }
+            }
+        }
+        self.found
+    }
+}
+
+impl Beam {
+    fn candidate(&self, direction: Direction, end: Option<f32>, score: f32) -> Candidate {
+        let (tokens, logarithms) = (self.tokens.clone(), self.logarithms.clone());
+        Candidate { direction, tokens, logarithms, end, score }
+    }
+}
+
+/// Adds a candidate to the best `most`.
+fn keep(found: &mut Vec<Candidate>, candidate: Candidate, most: usize) {
+    found.push(candidate);
+    if found.len() > most {
+        let worst = (0..found.len()).min_by(|&a, &b| found[a].score.total_cmp(&found[b].score));
+        found.remove(worst.unwrap_or(0));
+    }
+}

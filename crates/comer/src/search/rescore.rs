@@ -1,0 +1,129 @@
+//! What each direction thinks of what the other one found.
+//!
+//! Both directions often find the same formula, whose scores are then known already. Scores only fall as tokens are
+//! added, so that a candidate is given up as soon as it cannot be among the answers any more; and candidates that start
+//! alike share their beginnings. The result is that of scoring every candidate in full.
+
+use super::beam::Candidate;
+use super::{Answer, Opinion, Step};
+use crate::config::SearchConfig;
+use crate::vocab::TokenId;
+
+/// A candidate being written again in the other direction.
+struct Check {
+    candidate: Candidate,
+    /// The candidate's tokens in the other direction's order, with its start and end.
+    tokens: Vec<TokenId>,
+    logarithms: Vec<f32>,
+    sum: f32,
+    row: usize,
+}
+
+/// Scores the candidates in both directions; those that cannot be among the best `config.answers` are left out.
+pub(super) fn rescore(decoder: &mut impl Step, config: &SearchConfig, found: Vec<Candidate>) -> Vec<Answer> {
+    let mut answers: Vec<Answer> = Vec::new();
+    let mut checks: Vec<Check> = Vec::new();
+    for (index, candidate) in found.iter().enumerate() {
+        let printed = candidate.direction.order(&candidate.tokens);
+        let same = |other: &&Candidate| {
+            other.direction != candidate.direction
+                && other.end.is_some()
+                && other.direction.order(&other.tokens) == printed
+        };
+        match found.iter().enumerate().find(|(_, other)| same(other)) {
+            // The other direction's search says it already; of two that know each other the first speaks for both.
+            Some((at, other)) if candidate.end.is_none() || index < at => {
+                add(&mut answers, candidate, other.score, other.opinion());
+            }
+            Some(_) => {}
+            None => checks.push(Check::new(candidate.clone())),
+        }
+    }
+    let vocab = decoder.vocab_size();
+    decoder.restart();
+    let (mut parents, mut tokens): (Vec<usize>, Vec<TokenId>) = (Vec::new(), Vec::new());
+    for position in 0.. {
+        let least = least_score(&answers, config.answers);
+        checks.retain(|check| check.candidate.score + check.score(config) >= least);
+        if checks.is_empty() {
+            break;
+        }
+        parents.clear();
+        tokens.clear();
+        for check in &mut checks {
+            let step = (check.row, check.tokens[position]);
+            let known = parents.iter().copied().zip(tokens.iter().copied()).position(|other| other == step);
+            check.row = known.unwrap_or(tokens.len());
+            if known.is_none() {
+                parents.push(step.0);
+                tokens.push(step.1);
+            }
+        }
+        let logarithms = decoder.step(&parents, &tokens);
+        for check in &mut checks {
+            let logarithm = logarithms[check.row * vocab + usize::from(check.tokens[position + 1])];
+            check.logarithms.push(logarithm);
+            check.sum += logarithm;
+        }
+        let finished = checks.extract_if(.., |check| check.logarithms.len() + 1 == check.tokens.len());
+        for check in finished.collect::<Vec<_>>() {
+            let score = check.score(config);
+            let direction = check.candidate.direction.other();
+            let (end, tokens) =
+                check.logarithms.split_last().map_or((None, &[][..]), |(&end, rest)| (Some(end), rest));
+            let opinion = Opinion { direction, tokens: direction.order(tokens), end };
+            add(&mut answers, &check.candidate, score, opinion);
+        }
+    }
+    answers
+}
+
+impl Check {
+    fn new(candidate: Candidate) -> Self {
+        let (start, end) = candidate.direction.other().ends();
+        let reversed = candidate.tokens.iter().rev().copied();
+        let tokens = std::iter::once(start).chain(reversed).chain([end]).collect();
+        Self { candidate, tokens, logarithms: Vec::new(), sum: 0.0, row: 0 }
+    }
+
+    /// The other direction's score so far, which later tokens can only lower.
+    fn score(&self, config: &SearchConfig) -> f32 {
+        self.sum / ((self.tokens.len() - 1) as f32).powf(config.alpha)
+    }
+}
+
+/// Adds an answer; of two with the same tokens, which the length limit can bring about, the better one stays.
+fn add(answers: &mut Vec<Answer>, candidate: &Candidate, other_score: f32, other: Opinion) {
+    let mut opinions = vec![candidate.opinion(), other];
+    opinions.sort_by_key(|opinion| opinion.direction as u8);
+    let tokens = candidate.direction.order(&candidate.tokens);
+    let answer = Answer { tokens, score: candidate.score + other_score, opinions };
+    match answers.iter_mut().find(|known| known.tokens == answer.tokens) {
+        Some(known) if known.score < answer.score => *known = answer,
+        Some(_) => {}
+        None => answers.push(answer),
+    }
+}
+
+/// The score that an answer needs to be among the best `count`, as far as both directions found the same formulas.
+pub(super) fn least_known(left: &[Candidate], right: &[Candidate], count: usize) -> f32 {
+    let same = |left: &Candidate, right: &Candidate| {
+        left.end.is_some() && right.end.is_some() && left.tokens.iter().eq(right.tokens.iter().rev())
+    };
+    let pairs = left.iter().flat_map(|left| right.iter().map(move |right| (left, right)));
+    nth_best(
+        pairs.filter(|(left, right)| same(left, right)).map(|(left, right)| left.score + right.score),
+        count,
+    )
+}
+
+/// The score that an answer needs to be among the best `count`.
+fn least_score(answers: &[Answer], count: usize) -> f32 {
+    nth_best(answers.iter().map(|answer| answer.score), count)
+}
+
+fn nth_best(scores: impl Iterator<Item = f32>, count: usize) -> f32 {
+    let mut scores: Vec<f32> = scores.collect();
+    scores.sort_by(|a, b| b.total_cmp(a));
+    scores.get(count.saturating_sub(1)).copied().unwrap_or(f32::NEG_INFINITY)
+}

@@ -1,0 +1,225 @@
+//! The search over a made-up decoder whose every formula can be scored by hand.
+
+use super::*;
+use crate::vocab::{PAD, Vocab};
+
+/// A decoder whose probabilities are a function of the prefix: noise that grows with `doubt`.
+struct Fake {
+    vocab: usize,
+    seed: u64,
+    doubt: f64,
+    prefixes: Vec<Vec<TokenId>>,
+    output: Vec<f32>,
+}
+
+impl Fake {
+    fn new(vocab: usize, seed: u64, doubt: f64) -> Self {
+        Self { vocab, seed, doubt, prefixes: Vec::new(), output: Vec::new() }
+    }
+
+    /// The logarithms of the probabilities after a prefix; reserved tokens that end nothing are next to impossible.
+    fn logarithms(&self, prefix: &[TokenId]) -> Vec<f32> {
+        let mut state = prefix.iter().fold(self.seed, |state, &token| {
+            (state ^ u64::from(token)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)
+        });
+        let mut noise = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as f64 / (1u64 << 24) as f64
+        };
+        let mut energies: Vec<f64> = (0..self.vocab).map(|_| noise() * self.doubt).collect();
+        let end = if prefix[0] == SOS { EOS } else { SOS };
+        for reserved in [PAD, SOS, EOS].into_iter().filter(|&token| token != end) {
+            energies[usize::from(reserved)] = -40.0;
+        }
+        let sum: f64 = energies.iter().map(|x| x.exp()).sum();
+        energies.iter().map(|x| (x - sum.ln()) as f32).collect()
+    }
+
+    /// The logarithms of a printed formula in one direction, the end's last.
+    fn formula(&self, direction: Direction, formula: &[TokenId]) -> Vec<f32> {
+        let (start, end) = direction.ends();
+        let mut prefix = vec![start];
+        let written = direction.order(formula).into_iter().chain([end]);
+        let logarithm = |token: TokenId| {
+            let logarithm = self.logarithms(&prefix)[usize::from(token)];
+            prefix.push(token);
+            logarithm
+        };
+        written.map(logarithm).collect()
+    }
+}
+
+impl Step for Fake {
+    fn vocab_size(&self) -> usize {
+        self.vocab
+    }
+
+    fn restart(&mut self) {
+        self.prefixes.clear();
+    }
+
+    fn step(&mut self, parents: &[usize], tokens: &[TokenId]) -> &[f32] {
+        let first = self.prefixes.is_empty();
+        let prefix = |(&parent, &token): (&usize, &TokenId)| {
+            let before = if first { &[][..] } else { &self.prefixes[parent] };
+            [before, &[token]].concat()
+        };
+        self.prefixes = parents.iter().zip(tokens).map(prefix).collect();
+        self.output = self.prefixes.iter().flat_map(|prefix| self.logarithms(prefix)).collect();
+        &self.output
+    }
+}
+
+fn letters() -> (Vocab, Grammar) {
+    let vocab = Vocab::new(["a", "b", "c"]).unwrap();
+    let grammar = Grammar::new(&vocab);
+    (vocab, grammar)
+}
+
+/// Every formula of at most `longest` letters with its best joint score, the best first.
+fn all_formulas(fake: &Fake, longest: usize) -> Vec<(f32, Vec<TokenId>)> {
+    let mut formulas: Vec<Vec<TokenId>> = vec![Vec::new()];
+    for index in 0.. {
+        let Some(formula) = formulas.get(index).filter(|formula| formula.len() < longest).cloned() else {
+            break;
+        };
+        formulas.extend((3..6).map(|letter| [&formula[..], &[letter]].concat()));
+    }
+    let score = |formula: Vec<TokenId>| {
+        let sums = [Direction::LeftToRight, Direction::RightToLeft].map(|direction| {
+            let logarithms = fake.formula(direction, &formula);
+            (logarithms.iter().sum::<f32>(), logarithms[formula.len()])
+        });
+        // At the length limit the direction that found it does not have to say that it ends.
+        let [(left, left_end), (right, right_end)] = sums;
+        let unsaid = if formula.len() == longest { left_end.min(right_end) } else { 0.0 };
+        ((left + right - unsaid) / (formula.len() + 1) as f32, formula)
+    };
+    let mut scored: Vec<_> = formulas.into_iter().map(score).collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scored
+}
+
+#[test]
+fn a_beam_as_wide_as_the_world_finds_the_best_formulas_of_all() {
+    let (_, grammar) = letters();
+    for seed in 0..30 {
+        let mut fake = Fake::new(6, seed, [1.0, 4.0, 12.0][seed as usize % 3]);
+        let config = SearchConfig {
+            beam: 700,
+            max_length: 5,
+            answers: 4,
+            grammar: seed % 2 == 0,
+            ..Default::default()
+        };
+        let found = search(&mut fake, &config, &grammar);
+        let expected = all_formulas(&fake, 4);
+        assert_eq!(found.len(), 4);
+        for (found, (score, tokens)) in found.iter().zip(&expected) {
+            assert!((found.score - score).abs() < 1e-5, "seed {seed}: {} {score}", found.score);
+            assert_eq!(&found.tokens, tokens, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn asking_for_one_answer_finds_the_first_of_many() {
+    let (_, grammar) = letters();
+    for seed in 0..300 {
+        let mut fake = Fake::new(6, seed, [2.0, 6.0, 20.0][seed as usize % 3]);
+        let one = SearchConfig { beam: 3, max_length: 12, ..Default::default() };
+        // More answers than there are candidates: nothing is given up early.
+        let many = SearchConfig { answers: 100, ..one.clone() };
+        let (one, many) = (search(&mut fake, &one, &grammar), search(&mut fake, &many, &grammar));
+        assert_eq!(one[0].tokens, many[0].tokens, "seed {seed}");
+        assert!((one[0].score - many[0].score).abs() < 1e-6, "seed {seed}");
+        assert!(many.is_sorted_by(|a, b| a.score >= b.score));
+    }
+}
+
+#[test]
+fn opinions_are_the_decoders_and_confidences_are_probabilities() {
+    let (_, grammar) = letters();
+    for seed in 0..30 {
+        let mut fake = Fake::new(6, seed, 8.0);
+        let config = SearchConfig { beam: 4, max_length: 9, answers: 5, ..Default::default() };
+        for answer in search(&mut fake, &config, &grammar) {
+            assert_eq!(answer.opinions.len(), 2);
+            let mut product = 1.0;
+            for opinion in &answer.opinions {
+                let mut expected = fake.formula(opinion.direction, &answer.tokens);
+                let end = expected.pop().unwrap();
+                let expected = opinion.direction.order(&expected);
+                assert_eq!(opinion.tokens, expected, "seed {seed} {:?}", opinion.direction);
+                assert!(opinion.end.is_none_or(|said| said == end));
+                product *= (expected.iter().sum::<f32>() + opinion.end.unwrap_or(0.0)).exp();
+            }
+            assert!((answer.confidence() - product.sqrt()).abs() < 1e-6);
+            for index in 0..answer.tokens.len() {
+                assert!((0.0..=1.0).contains(&answer.token_confidence(index)));
+            }
+            assert_eq!(answer.token_confidence(answer.tokens.len()), 0.0);
+        }
+    }
+}
+
+#[test]
+fn greedy_takes_the_most_likely_token_each_time() {
+    let (_, grammar) = letters();
+    for seed in 0..50 {
+        let mut fake = Fake::new(6, seed, 6.0);
+        let config = SearchConfig { strategy: Strategy::Greedy, max_length: 20, ..Default::default() };
+        let found = search(&mut fake, &config, &grammar);
+        let mut expected = vec![SOS];
+        while expected.len() < 20 {
+            let logarithms = fake.logarithms(&expected);
+            let best = (0..6).max_by(|&a, &b| logarithms[a].total_cmp(&logarithms[b])).unwrap() as TokenId;
+            if best == EOS {
+                break;
+            }
+            expected.push(best);
+        }
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].tokens, expected[1..], "seed {seed}");
+    }
+}
+
+#[test]
+fn with_the_grammar_every_answer_is_well_formed_even_at_the_length_limit() {
+    let vocab =
+        Vocab::new(["a", "{", "}", "^", "_", "\\frac", "\\sqrt", "[", "]", "\\sum", "\\limits"]).unwrap();
+    let grammar = Grammar::new(&vocab);
+    let mut allowed = Vec::new();
+    for seed in 0..60 {
+        let strategy = [Strategy::Joint, Strategy::LeftToRight, Strategy::Greedy][seed as usize % 3];
+        let max_length = 2 + seed as usize % 17;
+        let mut fake = Fake::new(vocab.len(), seed, 6.0);
+        let config = SearchConfig { strategy, beam: 5, max_length, answers: 10, ..Default::default() };
+        let answers = search(&mut fake, &config, &grammar);
+        assert!(!answers.is_empty(), "seed {seed}");
+        for answer in answers {
+            assert!(answer.tokens.len() < max_length);
+            let mut state = grammar.start(Direction::LeftToRight);
+            for &token in &answer.tokens {
+                grammar.allowed(&state, 1000, &mut allowed);
+                assert!(allowed[usize::from(token)], "{}", vocab.decode(&answer.tokens));
+                state = grammar.advance(&state, token);
+            }
+            assert!(state.complete(), "{}", vocab.decode(&answer.tokens));
+        }
+    }
+}
+
+#[test]
+fn impossible_settings_are_refused_by_name() {
+    for (config, field) in [
+        (SearchConfig { beam: 0, ..Default::default() }, "beam"),
+        (SearchConfig { max_length: 1, ..Default::default() }, "max_length"),
+        (SearchConfig { alpha: f32::NAN, ..Default::default() }, "alpha"),
+        (SearchConfig { answers: 0, ..Default::default() }, "answers"),
+    ] {
+        let message = config.validate().unwrap_err().to_string();
+        assert!(message.contains(field), "{message}");
+    }
+    SearchConfig::default().validate().unwrap();
+}
