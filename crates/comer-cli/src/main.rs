@@ -1,7 +1,11 @@
 //! The `comer` program: parses the command line and hands over to one file per subcommand.
 
+mod bench;
+mod common;
 mod compare;
+mod evaluate;
 mod import;
+mod recognize;
 mod score;
 
 use std::process::ExitCode;
@@ -18,13 +22,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    Compare(compare::Arguments),
-    Import(import::Arguments),
+    Recognize(recognize::Arguments),
+    Evaluate(evaluate::Arguments),
     Score(score::Arguments),
+    Compare(compare::Arguments),
+    Bench(bench::Arguments),
+    Import(import::Arguments),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Recognize(arguments) => recognize::run(&arguments),
+        Command::Evaluate(arguments) => evaluate::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Score(arguments) => score::run(&arguments),

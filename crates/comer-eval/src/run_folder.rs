@@ -68,8 +68,10 @@ impl Run<'_> {
     pub fn write(&self, folder: &Path, picture: impl FnMut(&str) -> Option<Vec<u8>>) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(|reason| Error::File { path: folder.into(), reason })?;
         let write = |name: &str, text: &str| {
-            let path = folder.join(name);
-            std::fs::write(&path, text).map_err(|reason| Error::File { path, reason })
+            // Beside its place first, then renamed: an interrupted run leaves the report that was there.
+            let (path, beside) = (folder.join(name), folder.join(format!("{name}.part")));
+            let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, &path));
+            written.map_err(|reason| Error::File { path, reason })
         };
         write(PREDICTIONS, &self.predictions())?;
         write("report.json", &self.json())?;

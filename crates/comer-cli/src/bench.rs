@@ -1,0 +1,214 @@
+//! `comer bench`: how fast this machine recognises, beside its own matrix product in the same run.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use comer::dataset::Dataset;
+use comer::engine::encoder::Encoder;
+use comer::image::Picture;
+use comer::recognizer::{Options, Recognizer};
+use gemm::Parallelism;
+use serde_json::json;
+
+use crate::common::{ModelArgument, use_threads};
+use crate::recognize::SearchArguments;
+
+/// Measure recognition: the encoder's GFLOP/s beside this machine's sgemm, milliseconds a stage, pictures a second.
+///
+/// Everything takes its turn in each round and the best of the rounds counts, so that a busy machine slows all alike.
+/// One thread is measured in CPU time, several in wall time.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  comer bench --model fusion.safetensors --data crohme.zip --split 2014 --take 100
+  comer bench --model fusion.safetensors --threads 2 --json")]
+pub struct Arguments {
+    #[command(flatten)]
+    model: ModelArgument,
+    /// Pictures to read: a CROHME zip or folder [default: scribbles of usual sizes].
+    #[arg(long, value_name = "DIR_OR_ZIP")]
+    data: Option<PathBuf>,
+    /// The set of pictures.
+    #[arg(long, default_value = "2014")]
+    split: String,
+    /// Read this many of them, spread over the set.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    take: usize,
+    /// Rounds; the best one counts.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    rounds: usize,
+    #[command(flatten)]
+    search: SearchArguments,
+    /// Threads.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Width and height of scribbles: CROHME's median and about its 5th and 95th percentile.
+const SIZES: [(usize, usize); 5] = [(82, 64), (160, 82), (265, 95), (340, 103), (668, 172)];
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.rounds == 0 || arguments.take == 0 {
+        bail!("--rounds and --take: expected at least 1");
+    }
+    use_threads(Some(arguments.threads))?;
+    let start = Instant::now();
+    let recognizer = arguments.model.open()?;
+    let opening = start.elapsed();
+    let pictures = pictures(arguments)?;
+    let options = Options { search: arguments.search.config(1), alignment: false };
+    let clock = if arguments.threads == 1 { cpu_time } else { wall_time };
+
+    let mut sgemm = Sgemm::new(768, arguments.threads);
+    let [mut product, mut encoding, mut whole, mut batch] = [Duration::MAX; 4];
+    let mut operations = 0;
+    for _ in 0..arguments.rounds {
+        product = product.min(timed(clock, || sgemm.run()));
+        encoding = encoding.min(timed(clock, || operations = encode(recognizer.encoder(), &pictures)));
+        whole = whole.min(timed(clock, || read_all(&recognizer, &pictures, &options)));
+        batch = batch.min(timed(wall_time, || drop(recognizer.recognize_batch(&pictures, &options))));
+    }
+    let speed = |operations: u64, time: Duration| operations as f64 / time.as_secs_f64() / 1e9;
+    let (sgemm, encoder) = (speed(sgemm.operations(), product), speed(operations, encoding));
+    let each = |time: Duration| time.as_secs_f64() * 1000.0 / pictures.len() as f64;
+    let figures = json!({
+        "threads": arguments.threads,
+        "pictures": pictures.len(),
+        "beam": arguments.search.beam,
+        "open_milliseconds": opening.as_secs_f64() * 1000.0,
+        "sgemm_gflops": sgemm,
+        "encoder_gflops": encoder,
+        "encoder_percent_of_sgemm": 100.0 * encoder / sgemm,
+        "encoder_milliseconds": each(encoding),
+        "search_milliseconds": each(whole.saturating_sub(encoding)),
+        "pictures_per_second": pictures.len() as f64 / batch.as_secs_f64(),
+    });
+    let mut out = std::io::stdout().lock();
+    if arguments.json {
+        writeln!(out, "{figures:#}")?;
+    } else {
+        writeln!(out, "{} pictures, {} thread(s), best of {} rounds", pictures.len(), arguments.threads, arguments.rounds)?;
+        writeln!(out, "open the model     {:8.1} ms", opening.as_secs_f64() * 1000.0)?;
+        writeln!(out, "sgemm 768^3        {sgemm:8.1} GFLOP/s")?;
+        writeln!(out, "encoder            {encoder:8.1} GFLOP/s, {:.1} % of sgemm", 100.0 * encoder / sgemm)?;
+        writeln!(out, "encoder            {:8.2} ms a picture", each(encoding))?;
+        writeln!(out, "search             {:8.2} ms a picture", each(whole.saturating_sub(encoding)))?;
+        writeln!(out, "throughput         {:8.2} pictures a second (wall)", pictures.len() as f64 / batch.as_secs_f64())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn pictures(arguments: &Arguments) -> Result<Vec<Picture>> {
+    let Some(data) = &arguments.data else {
+        return SIZES.iter().map(|&(width, height)| scribble(width, height)).collect();
+    };
+    let set = Dataset::open(data, &arguments.split)?;
+    let step = set.samples.len().div_ceil(arguments.take).max(1);
+    let pictures: Result<Vec<Picture>> =
+        set.samples.into_iter().step_by(step).map(|sample| Ok(sample.picture.fit()?)).collect();
+    let pictures = pictures?;
+    if pictures.is_empty() {
+        bail!("{}: no picture of split {:?} could be read", data.display(), arguments.split);
+    }
+    Ok(pictures)
+}
+
+/// A wave in a pen of three pixels.
+fn scribble(width: usize, height: usize) -> Result<Picture> {
+    let middle = |x: usize| (height as f64 * (0.5 + 0.35 * (x as f64 / 9.0).sin())) as usize;
+    let ink = |x: usize, y: usize| if middle(x).abs_diff(y) <= 1 { 255 } else { 0 };
+    let pixels = (0..width * height).map(|i| ink(i % width, i / width)).collect();
+    Picture::new(width, height, pixels).context("a scribble")
+}
+
+fn encode(encoder: &Encoder, pictures: &[Picture]) -> u64 {
+    let mut operations = 0;
+    for picture in pictures {
+        let _ = encoder.encode_stepwise(picture, &mut |step| operations += step.operations);
+    }
+    operations
+}
+
+fn read_all(recognizer: &Recognizer, pictures: &[Picture], options: &Options) {
+    for picture in pictures {
+        let _ = recognizer.recognize(picture, options);
+    }
+}
+
+fn timed(clock: fn() -> Duration, run: impl FnOnce()) -> Duration {
+    let start = clock();
+    run();
+    clock() - start
+}
+
+/// The CPU time of the process so far.
+#[cfg(unix)]
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(not(unix))]
+fn cpu_time() -> Duration {
+    wall_time()
+}
+
+fn wall_time() -> Duration {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+/// The product of two square matrices by the `gemm` crate.
+struct Sgemm {
+    side: usize,
+    parallelism: Parallelism,
+    factors: [Vec<f32>; 2],
+    product: Vec<f32>,
+}
+
+impl Sgemm {
+    fn new(side: usize, threads: usize) -> Self {
+        let numbers = || (0..side * side).map(|i| (i % 17) as f32 / 17.0).collect();
+        let parallelism = if threads == 1 { Parallelism::None } else { Parallelism::Rayon(threads) };
+        Self { side, parallelism, factors: [numbers(), numbers()], product: vec![0.0; side * side] }
+    }
+
+    fn operations(&self) -> u64 {
+        2 * (self.side as u64).pow(3)
+    }
+
+    #[allow(unsafe_code, reason = "the crate's only entry takes pointers")]
+    fn run(&mut self) {
+        let (side, stride) = (self.side, self.side as isize);
+        let [left, right] = &self.factors;
+        // SAFETY: all three slices hold side * side numbers, in columns that lie side apart.
+        unsafe {
+            gemm::gemm(
+                side,
+                side,
+                side,
+                self.product.as_mut_ptr(),
+                stride,
+                1,
+                false,
+                left.as_ptr(),
+                stride,
+                1,
+                right.as_ptr(),
+                stride,
+                1,
+                0.0,
+                1.0,
+                false,
+                false,
+                false,
+                self.parallelism,
+            );
+        }
+    }
+}

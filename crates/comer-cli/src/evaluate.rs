@@ -1,0 +1,167 @@
+//! `comer evaluate`: reads a whole set and scores what was read. An interrupted evaluation goes on where it stopped.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use comer::dataset::{Dataset, Sample};
+use comer::photo;
+use comer::recognizer::{Options, Recognizer};
+use comer_eval::files::read_truths;
+use comer_eval::run_folder::Run;
+use comer_eval::score::score;
+use comer_eval::{Dialect, Report};
+use rayon::prelude::*;
+
+use crate::common::{ModelArgument, progress_bar, use_threads};
+use crate::recognize::SearchArguments;
+use crate::score::{json, table};
+
+/// Read a whole set of pictures with a model and score it: ExpRate by the official label graphs, by the captions' own,
+/// and by tokens.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  comer evaluate --model fusion.safetensors --data crohme.zip --split 2014 --out runs/2014
+  comer evaluate --model fusion.safetensors --data data/2016 --greedy --json")]
+pub struct Arguments {
+    #[command(flatten)]
+    model: ModelArgument,
+    /// A CROHME zip or folder.
+    #[arg(long, value_name = "DIR_OR_ZIP")]
+    data: PathBuf,
+    /// The set to read: 2014, 2016, train, ...
+    #[arg(long, default_value = "2014")]
+    split: String,
+    /// Write report.json, report.md, report.html and predictions.tsv into this folder.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    search: SearchArguments,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Threads to use [default: all cores].
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    use_threads(arguments.threads)?;
+    let options = Options { search: arguments.search.config(1), alignment: false };
+    options.search.validate()?;
+    let mut truths = read_truths(&arguments.data, Some(&arguments.split))?;
+    let set = Dataset::open(&arguments.data, &arguments.split)?;
+    let mut problems: Vec<String> = truths.problems.drain(..).chain(set.problems).collect();
+    if set.samples.is_empty() {
+        bail!("{}: no picture of split {:?} could be read", arguments.data.display(), arguments.split);
+    }
+    let recognizer = arguments.model.open()?;
+
+    let mut journal = match &arguments.out {
+        Some(folder) => {
+            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+            Some(Journal::open(folder, &key(arguments, &options)?)?)
+        }
+        None => None,
+    };
+    let mut done = journal.as_mut().map(|journal| std::mem::take(&mut journal.done)).unwrap_or_default();
+    if !done.is_empty() {
+        eprintln!("comer: going on after {} pictures read before", done.len());
+    }
+    let left: Vec<&Sample> = set.samples.iter().filter(|sample| !done.contains_key(&sample.name)).collect();
+    problems.extend(read(&recognizer, &left, &options, &mut done, journal.as_mut())?);
+    for problem in &problems {
+        eprintln!("comer: {problem}");
+    }
+
+    let scores = score(&truths.truths, &done, Dialect::Official);
+    let report = Report::new(&scores);
+    if let Some(folder) = &arguments.out {
+        let title = format!("{} on {}", arguments.model.path()?.display(), arguments.split);
+        let pictures: HashMap<&str, &Sample> = set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
+        let run = Run { title: &title, report: &report, scores: &scores, problems: &problems };
+        run.write(folder, |name| photo::to_png(&pictures.get(name)?.picture).ok())?;
+        if let Some(journal) = journal {
+            fs::remove_file(&journal.path).with_context(|| journal.path.display().to_string())?;
+        }
+        eprintln!("comer: {}", folder.join("report.html").display());
+    }
+    let text = if arguments.json { format!("{:#}\n", json(&report)) } else { table(&report) };
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the samples into `done` and the journal; answers what could not be read.
+fn read(
+    recognizer: &Recognizer,
+    samples: &[&Sample],
+    options: &Options,
+    done: &mut HashMap<String, String>,
+    mut journal: Option<&mut Journal>,
+) -> Result<Vec<String>> {
+    let bar = progress_bar(samples.len());
+    let mut problems = Vec::new();
+    for group in samples.chunks(8 * rayon::current_num_threads()) {
+        let results: Vec<_> = group
+            .par_iter()
+            .with_max_len(1)
+            .map(|sample| {
+                let result = recognizer.recognize(&sample.picture, options);
+                bar.inc(1);
+                result
+            })
+            .collect();
+        for (sample, result) in group.iter().zip(results) {
+            match result {
+                Ok(recognition) => {
+                    if let Some(journal) = &mut journal {
+                        journal.note(&sample.name, &recognition.best.latex)?;
+                    }
+                    done.insert(sample.name.clone(), recognition.best.latex);
+                }
+                Err(error) => problems.push(format!("{}: {error}", sample.name)),
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(problems)
+}
+
+/// What the answers depend on: the model's content, the set and the search.
+fn key(arguments: &Arguments, options: &Options) -> Result<String> {
+    let path = arguments.model.path()?;
+    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+    let data = fs::canonicalize(&arguments.data).with_context(|| arguments.data.display().to_string())?;
+    Ok(format!("# {:08x} {} {} {:?}", crc32fast::hash(&bytes), data.display(), arguments.split, options.search))
+}
+
+/// What has been read so far, in a file beside the report: a key, then a line for each picture.
+struct Journal {
+    path: PathBuf,
+    file: File,
+    done: HashMap<String, String>,
+}
+
+impl Journal {
+    fn open(folder: &Path, key: &str) -> Result<Self> {
+        let path = folder.join("predictions.unfinished.tsv");
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let mut done = HashMap::new();
+        if text.lines().next() == Some(key) {
+            // A line without its end was cut off while it was written.
+            let whole = text.split_inclusive('\n').skip(1).filter_map(|line| line.strip_suffix('\n'));
+            done.extend(whole.filter_map(|line| line.split_once('\t')).map(|(a, b)| (a.to_string(), b.to_string())));
+        }
+        let lines: String = done.iter().map(|(name, latex)| format!("{name}\t{latex}\n")).collect();
+        comer::model_file::write_whole(&path, format!("{key}\n{lines}").as_bytes())?;
+        let file = OpenOptions::new().append(true).open(&path).with_context(|| path.display().to_string())?;
+        Ok(Self { path, file, done })
+    }
+
+    fn note(&mut self, name: &str, latex: &str) -> Result<()> {
+        writeln!(self.file, "{name}\t{latex}").with_context(|| self.path.display().to_string())
+    }
+}

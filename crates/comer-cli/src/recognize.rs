@@ -1,0 +1,203 @@
+//! `comer recognize`: pictures and ink in, LaTeX out.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use comer::config::{SearchConfig, Strategy};
+use comer::recognizer::{Formula, Options, Recognition, Recognizer};
+use comer::{input, photo};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+use crate::common::{ModelArgument, progress_bar, use_threads};
+
+/// Read handwritten formulas: pictures (png, jpeg, bmp, webp, tiff, gif), InkML or a JSON of strokes.
+///
+/// Prints the LaTeX of each input on a line of its own, after its name if there are several. Folders are searched for
+/// pictures and ink; `-` reads one input from stdin. The exit code is 0 only if every input was read.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  comer recognize photo.jpg
+  comer recognize --json --nbest 5 scans/ ink.inkml
+  curl -s https://example.org/formula.png | comer recognize -")]
+pub struct Arguments {
+    /// Files, folders, or - for stdin.
+    #[arg(required = true)]
+    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    model: ModelArgument,
+    /// Print one JSON object a line instead of LaTeX.
+    #[arg(long)]
+    json: bool,
+    /// How many answers to give; more than one only with --json.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    nbest: usize,
+    #[command(flatten)]
+    search: SearchArguments,
+    /// With --json: where in the picture each token was read.
+    #[arg(long, requires = "json")]
+    alignment: bool,
+    /// Take pictures as they are (white ink on black): nothing is cleaned, cropped or scaled.
+    #[arg(long)]
+    raw: bool,
+    /// Write the picture that the network saw (a PNG); for one input.
+    #[arg(long, value_name = "FILE")]
+    debug_image: Option<PathBuf>,
+    /// Threads to use [default: all cores].
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// How to search.
+#[derive(clap::Args)]
+pub struct SearchArguments {
+    /// Prefixes that each reading direction keeps.
+    #[arg(long, value_name = "N", default_value_t = SearchConfig::default().beam)]
+    pub beam: usize,
+    /// The quickest search: one prefix, from the left only.
+    #[arg(long, conflicts_with = "one_direction")]
+    pub greedy: bool,
+    /// Search from the left only.
+    #[arg(long)]
+    pub one_direction: bool,
+    /// Let answers be ill-formed LaTeX, as the authors' implementation does.
+    #[arg(long)]
+    pub no_grammar: bool,
+}
+
+impl SearchArguments {
+    pub fn config(&self, answers: usize) -> SearchConfig {
+        let strategy = match (self.greedy, self.one_direction) {
+            (true, _) => Strategy::Greedy,
+            (_, true) => Strategy::LeftToRight,
+            _ => Strategy::Joint,
+        };
+        SearchConfig { strategy, beam: self.beam, grammar: !self.no_grammar, answers, ..SearchConfig::default() }
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    use_threads(arguments.threads)?;
+    let options = Options { search: arguments.search.config(arguments.nbest), alignment: arguments.alignment };
+    options.search.validate()?;
+    let inputs = collect(&arguments.inputs)?;
+    if arguments.debug_image.is_some() && inputs.len() != 1 {
+        bail!("--debug-image is for one input, but there are {}", inputs.len());
+    }
+    let recognizer = arguments.model.open()?;
+    let clean = photo::Options { raw: arguments.raw, ..photo::Options::default() };
+    let bar = progress_bar(inputs.len());
+    let mut failed = 0;
+    let mut out = std::io::stdout().lock();
+    for group in inputs.chunks(4 * rayon::current_num_threads()) {
+        let results: Vec<_> = group
+            .par_iter()
+            .with_max_len(1)
+            .map(|path| {
+                let start = Instant::now();
+                let result = recognize(&recognizer, path, &clean, &options, arguments.debug_image.as_deref());
+                bar.inc(1);
+                (result, start.elapsed().as_secs_f64() * 1000.0)
+            })
+            .collect();
+        for (path, (result, milliseconds)) in group.iter().zip(results) {
+            let name = path.display().to_string();
+            match result {
+                Ok(recognition) if arguments.json => {
+                    writeln!(out, "{}", to_json(&name, &recognition, milliseconds))?;
+                }
+                Ok(recognition) if inputs.len() > 1 => writeln!(out, "{name}\t{}", recognition.best.latex)?,
+                Ok(recognition) => writeln!(out, "{}", recognition.best.latex)?,
+                Err(error) => {
+                    failed += 1;
+                    bar.suspend(|| eprintln!("comer: {name}: {error:#}"));
+                    if arguments.json {
+                        writeln!(out, "{}", json!({ "name": name, "error": format!("{error:#}") }))?;
+                    }
+                }
+            }
+        }
+        out.flush()?;
+    }
+    bar.finish_and_clear();
+    if failed > 0 && inputs.len() > 1 {
+        eprintln!("comer: {failed} of {} inputs could not be read", inputs.len());
+    }
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn recognize(
+    recognizer: &Recognizer,
+    path: &Path,
+    clean: &photo::Options,
+    options: &Options,
+    debug_image: Option<&Path>,
+) -> Result<Recognition> {
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::stdin().lock().read_to_end(&mut bytes)?;
+    } else {
+        bytes = std::fs::read(path)?;
+    }
+    let picture = input::read(&bytes, clean)?;
+    if let Some(debug) = debug_image {
+        comer::model_file::write_whole(debug, &photo::to_png(&picture.clone().fit()?)?)?;
+    }
+    Ok(recognizer.recognize(&picture, options)?)
+}
+
+/// The files that the arguments name, those in folders sorted. A missing file stays in the list and fails in its turn.
+fn collect(arguments: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut inputs = Vec::new();
+    for path in arguments {
+        if !path.is_dir() {
+            inputs.push(path.clone());
+            continue;
+        }
+        let before = inputs.len();
+        search_folder(path, &mut inputs)?;
+        if inputs.len() == before {
+            bail!("{}: no picture or ink in this folder, expected files ending in {}", path.display(), input::ENDINGS.join(", "));
+        }
+        inputs[before..].sort();
+    }
+    Ok(inputs)
+}
+
+fn search_folder(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let entry = entry?;
+        let path = entry.path();
+        // A link to a folder is not followed: it might lead back here.
+        if entry.file_type()?.is_dir() {
+            search_folder(&path, found)?;
+        } else if path.extension().is_some_and(|own| input::ENDINGS.iter().any(|ending| own.eq_ignore_ascii_case(ending))) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn to_json(name: &str, recognition: &Recognition, milliseconds: f64) -> Value {
+    let formula = |formula: &Formula| {
+        let token = |token: &comer::recognizer::Token| json!({ "token": token.text, "confidence": token.confidence });
+        json!({
+            "latex": formula.latex,
+            "tokens": formula.tokens.iter().map(token).collect::<Vec<_>>(),
+            "confidence": formula.confidence,
+            "score": formula.score,
+        })
+    };
+    let mut object = formula(&recognition.best);
+    object["name"] = name.into();
+    object["alternatives"] = recognition.alternatives.iter().map(formula).collect();
+    object["milliseconds"] = json!((milliseconds * 10.0).round() / 10.0);
+    if let Some(alignment) = &recognition.alignment {
+        object["alignment"] =
+            json!({ "height": alignment.height, "width": alignment.width, "attention": alignment.attention });
+    }
+    object
+}

@@ -1,0 +1,171 @@
+//! The whole way from a picture to LaTeX, behind one type.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use crate::config::{ModelConfig, SearchConfig, Strategy};
+use crate::engine::decoder::Decoder;
+use crate::engine::encoder::Encoder;
+use crate::error::{Error, Result};
+use crate::grammar::Grammar;
+use crate::image::Picture;
+use crate::model_file::{ModelFile, Provenance};
+use crate::search::{self, Answer};
+use crate::vocab::{EOS, SOS, Vocab};
+
+/// A model that is ready to read pictures. It can be shared between threads.
+pub struct Recognizer {
+    config: ModelConfig,
+    vocab: Vocab,
+    provenance: Provenance,
+    encoder: Encoder,
+    decoder: Decoder,
+    grammar: Grammar,
+}
+
+/// What is wanted of a recognition.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// How to search, and for how many answers.
+    pub search: SearchConfig,
+    /// Whether to tell where in the picture each token of the best answer was read.
+    pub alignment: bool,
+}
+
+/// What was read from a picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recognition {
+    /// The best formula.
+    pub best: Formula,
+    /// The next best ones, if more than one was asked for.
+    pub alternatives: Vec<Formula>,
+    /// Where the tokens of the best formula were read, if asked for.
+    pub alignment: Option<Alignment>,
+}
+
+/// A formula as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Formula {
+    /// Its tokens with spaces between them, which is valid LaTeX.
+    pub latex: String,
+    /// Its tokens.
+    pub tokens: Vec<Token>,
+    /// The probability that all of it is right, in 0..=1, as the model sees it.
+    pub confidence: f32,
+    /// The sum of both directions' mean logarithms, by which formulas are ranked: 0 would be certain.
+    pub score: f32,
+}
+
+/// A token as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Token {
+    /// Such as `x` or `\frac`.
+    pub text: String,
+    /// The probability that it is right given the others, in 0..=1.
+    pub confidence: f32,
+}
+
+/// Where in the picture each token was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alignment {
+    /// Rows of cells; a cell is 16 pixels of the picture that the network saw.
+    pub height: usize,
+    /// Cells in a row.
+    pub width: usize,
+    /// For each token its attention to the cells, which adds up to 1: the last layer's, the mean over its heads.
+    pub attention: Vec<Vec<f32>>,
+}
+
+impl Recognizer {
+    /// Opens a model file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::new(ModelFile::open(path)?)
+    }
+
+    /// Prepares a model.
+    pub fn new(model: ModelFile) -> Result<Self> {
+        model.validate()?;
+        Ok(Self {
+            encoder: Encoder::new(&model),
+            decoder: Decoder::new(&model.config, model.vocab.len(), &model.weights)?,
+            grammar: Grammar::new(&model.vocab),
+            config: model.config,
+            vocab: model.vocab,
+            provenance: model.provenance,
+        })
+    }
+
+    /// The shape of the model.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// The tokens that it writes.
+    pub fn vocab(&self) -> &Vocab {
+        &self.vocab
+    }
+
+    /// What made it.
+    pub fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+
+    /// The encoder, for those who measure.
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
+    }
+
+    /// Reads a picture of white ink on black, brought within the size limits if it is not. Uses all cores; the result
+    /// does not depend on their number.
+    pub fn recognize(&self, picture: &Picture, options: &Options) -> Result<Recognition> {
+        options.search.validate()?;
+        let features = self.encoder.encode(&picture.clone().fit()?)?;
+        let mut reading = self.decoder.read(&features)?;
+        let answers = search::search(&mut reading, &options.search, &self.grammar);
+        let mut formulas = answers.iter().map(|answer| self.formula(answer));
+        let best = formulas.next().ok_or_else(|| {
+            let reason = "no formula was found within the length limit".into();
+            Error::Picture { width: picture.width(), height: picture.height(), reason }
+        })?;
+        let alignment = match options.alignment {
+            false => None,
+            true => {
+                let tokens = &answers[0].tokens;
+                let before = tokens.len().saturating_sub(1);
+                let given: Vec<_> = std::iter::once(SOS).chain(tokens[..before].iter().copied()).collect();
+                let steps = reading.trace(if tokens.is_empty() { &[] } else { &given })?;
+                let attention = steps.iter().map(|step| step.attention(self.config.heads)).collect();
+                Some(Alignment { height: features.height, width: features.width, attention })
+            }
+        };
+        Ok(Recognition { best, alternatives: formulas.collect(), alignment })
+    }
+
+    /// Reads many pictures, several at a time; answers in their order.
+    pub fn recognize_batch(&self, pictures: &[Picture], options: &Options) -> Vec<Result<Recognition>> {
+        pictures.par_iter().with_max_len(1).map(|picture| self.recognize(picture, options)).collect()
+    }
+
+    fn formula(&self, answer: &Answer) -> Formula {
+        let token = |(index, id): (usize, &u16)| Token {
+            text: self.vocab.token(*id).unwrap_or_default().to_string(),
+            confidence: answer.token_confidence(index),
+        };
+        let visible = answer.tokens.iter().enumerate().filter(|(_, id)| **id > EOS);
+        Formula {
+            latex: self.vocab.decode(&answer.tokens),
+            tokens: visible.map(token).collect(),
+            confidence: answer.confidence(),
+            score: answer.score,
+        }
+    }
+}
+
+impl Options {
+    /// The quickest: one prefix, from the left only.
+    pub fn greedy() -> Self {
+        let search = SearchConfig { strategy: Strategy::Greedy, ..SearchConfig::default() };
+        Self { search, alignment: false }
+    }
+}
