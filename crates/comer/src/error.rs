@@ -57,6 +57,20 @@ pub enum Error {
         /// What was wrong and what would be right.
         reason: String,
     },
+    /// Pen strokes cannot be read or drawn.
+    #[error("{format}: {reason}")]
+    Ink {
+        /// Where they came from: `InkML`, `JSON of strokes` or `ink`.
+        format: &'static str,
+        /// What was wrong and what would be right.
+        reason: String,
+    },
+    /// A picture file cannot be read.
+    #[error("not a picture that can be read: {reason}")]
+    PictureFile {
+        /// What was wrong and what would be right.
+        reason: String,
+    },
     /// A picture cannot be given to the network.
     #[error("picture of {width} x {height} pixels: {reason}")]
     Picture {

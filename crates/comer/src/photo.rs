@@ -1,0 +1,1 @@
+//! Any picture: see the functions.
