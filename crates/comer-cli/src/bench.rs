@@ -92,13 +92,23 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         writeln!(out, "{figures:#}")?;
     } else {
-        writeln!(out, "{} pictures, {} thread(s), best of {} rounds", pictures.len(), arguments.threads, arguments.rounds)?;
+        writeln!(
+            out,
+            "{} pictures, {} thread(s), best of {} rounds",
+            pictures.len(),
+            arguments.threads,
+            arguments.rounds
+        )?;
         writeln!(out, "open the model     {:8.1} ms", opening.as_secs_f64() * 1000.0)?;
         writeln!(out, "sgemm 768^3        {sgemm:8.1} GFLOP/s")?;
         writeln!(out, "encoder            {encoder:8.1} GFLOP/s, {:.1} % of sgemm", 100.0 * encoder / sgemm)?;
         writeln!(out, "encoder            {:8.2} ms a picture", each(encoding))?;
         writeln!(out, "search             {:8.2} ms a picture", each(whole.saturating_sub(encoding)))?;
-        writeln!(out, "throughput         {:8.2} pictures a second (wall)", pictures.len() as f64 / batch.as_secs_f64())?;
+        writeln!(
+            out,
+            "throughput         {:8.2} pictures a second (wall)",
+            pictures.len() as f64 / batch.as_secs_f64()
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }

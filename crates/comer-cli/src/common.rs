@@ -38,7 +38,10 @@ pub fn use_threads(threads: Option<usize>) -> Result<()> {
     if threads == 0 {
         bail!("--threads 0: expected at least one");
     }
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("the threads could not be started")
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build_global()
+        .context("the threads could not be started")
 }
 
 /// A bar on a terminal, nothing elsewhere; nothing for one input either.

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use comer::dataset::{Dataset, Sample};
-use comer::photo;
 use comer::recognizer::{Options, Recognizer};
 use comer_eval::files::read_truths;
 use comer_eval::run_folder::Run;
@@ -81,9 +80,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let report = Report::new(&scores);
     if let Some(folder) = &arguments.out {
         let title = format!("{} on {}", arguments.model.path()?.display(), arguments.split);
-        let pictures: HashMap<&str, &Sample> = set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
+        let pictures: HashMap<&str, &Sample> =
+            set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
         let run = Run { title: &title, report: &report, scores: &scores, problems: &problems };
-        run.write(folder, |name| photo::to_png(&pictures.get(name)?.picture).ok())?;
+        run.write(folder, |name| pictures.get(name)?.picture.to_png().ok())?;
         if let Some(journal) = journal {
             fs::remove_file(&journal.path).with_context(|| journal.path.display().to_string())?;
         }
@@ -135,7 +135,13 @@ fn key(arguments: &Arguments, options: &Options) -> Result<String> {
     let path = arguments.model.path()?;
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
     let data = fs::canonicalize(&arguments.data).with_context(|| arguments.data.display().to_string())?;
-    Ok(format!("# {:08x} {} {} {:?}", crc32fast::hash(&bytes), data.display(), arguments.split, options.search))
+    Ok(format!(
+        "# {:08x} {} {} {:?}",
+        crc32fast::hash(&bytes),
+        data.display(),
+        arguments.split,
+        options.search
+    ))
 }
 
 /// What has been read so far, in a file beside the report: a key, then a line for each picture.
@@ -153,7 +159,9 @@ impl Journal {
         if text.lines().next() == Some(key) {
             // A line without its end was cut off while it was written.
             let whole = text.split_inclusive('\n').skip(1).filter_map(|line| line.strip_suffix('\n'));
-            done.extend(whole.filter_map(|line| line.split_once('\t')).map(|(a, b)| (a.to_string(), b.to_string())));
+            done.extend(
+                whole.filter_map(|line| line.split_once('\t')).map(|(a, b)| (a.to_string(), b.to_string())),
+            );
         }
         let lines: String = done.iter().map(|(name, latex)| format!("{name}\t{latex}\n")).collect();
         comer::model_file::write_whole(&path, format!("{key}\n{lines}").as_bytes())?;

@@ -75,13 +75,20 @@ impl SearchArguments {
             (_, true) => Strategy::LeftToRight,
             _ => Strategy::Joint,
         };
-        SearchConfig { strategy, beam: self.beam, grammar: !self.no_grammar, answers, ..SearchConfig::default() }
+        SearchConfig {
+            strategy,
+            beam: self.beam,
+            grammar: !self.no_grammar,
+            answers,
+            ..SearchConfig::default()
+        }
     }
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     use_threads(arguments.threads)?;
-    let options = Options { search: arguments.search.config(arguments.nbest), alignment: arguments.alignment };
+    let options =
+        Options { search: arguments.search.config(arguments.nbest), alignment: arguments.alignment };
     options.search.validate()?;
     let inputs = collect(&arguments.inputs)?;
     if arguments.debug_image.is_some() && inputs.len() != 1 {
@@ -144,7 +151,7 @@ fn recognize(
     }
     let picture = input::read(&bytes, clean)?;
     if let Some(debug) = debug_image {
-        comer::model_file::write_whole(debug, &photo::to_png(&picture.clone().fit()?)?)?;
+        comer::model_file::write_whole(debug, &picture.clone().fit()?.to_png()?)?;
     }
     Ok(recognizer.recognize(&picture, options)?)
 }
@@ -160,7 +167,11 @@ fn collect(arguments: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let before = inputs.len();
         search_folder(path, &mut inputs)?;
         if inputs.len() == before {
-            bail!("{}: no picture or ink in this folder, expected files ending in {}", path.display(), input::ENDINGS.join(", "));
+            bail!(
+                "{}: no picture or ink in this folder, expected files ending in {}",
+                path.display(),
+                input::ENDINGS.join(", ")
+            );
         }
         inputs[before..].sort();
     }
@@ -174,7 +185,10 @@ fn search_folder(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
         // A link to a folder is not followed: it might lead back here.
         if entry.file_type()?.is_dir() {
             search_folder(&path, found)?;
-        } else if path.extension().is_some_and(|own| input::ENDINGS.iter().any(|ending| own.eq_ignore_ascii_case(ending))) {
+        } else if path
+            .extension()
+            .is_some_and(|own| input::ENDINGS.iter().any(|ending| own.eq_ignore_ascii_case(ending)))
+        {
             found.push(path);
         }
     }
@@ -183,7 +197,8 @@ fn search_folder(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
 
 fn to_json(name: &str, recognition: &Recognition, milliseconds: f64) -> Value {
     let formula = |formula: &Formula| {
-        let token = |token: &comer::recognizer::Token| json!({ "token": token.text, "confidence": token.confidence });
+        let token =
+            |token: &comer::recognizer::Token| json!({ "token": token.text, "confidence": token.confidence });
         json!({
             "latex": formula.latex,
             "tokens": formula.tokens.iter().map(token).collect::<Vec<_>>(),

@@ -40,11 +40,12 @@ impl Dataset {
     /// Reads a split of a data set: `path` is a zip, or a folder that holds the split (in `data/` or not), or the split.
     pub fn open(path: impl AsRef<Path>, split: &str) -> Result<Self> {
         let path = path.as_ref();
-        let failed = |source| Error::File { path: path.into(), source };
+        let failed = |reason| Error::File { path: path.into(), reason };
         let folder = fs::metadata(path).map_err(failed)?.is_dir();
         let (captions, files) = if folder { from_folder(path, split)? } else { from_zip(path, split)? };
         let lines: Vec<&str> = captions.lines().filter(|line| !line.trim().is_empty()).collect();
-        let samples: Vec<Result<Sample, String>> = lines.par_iter().map(|line| sample(line, &files)).collect();
+        let samples: Vec<Result<Sample, String>> =
+            lines.par_iter().map(|line| sample(line, &files)).collect();
         let mut set = Self::default();
         for sample in samples {
             match sample {
@@ -81,7 +82,9 @@ fn sample(line: &str, files: &Files) -> Result<Sample, String> {
     let picture = files
         .read(name)
         .and_then(|bytes| photo::decode(&bytes).map_err(|error| error.to_string()))
-        .and_then(|grey| Picture::new(grey.width, grey.height, grey.levels).map_err(|error| error.to_string()))
+        .and_then(|grey| {
+            Picture::new(grey.width, grey.height, grey.levels).map_err(|error| error.to_string())
+        })
         .map_err(|reason| format!("{name}: {reason}"))?;
     Ok(Sample { name: name.into(), caption: caption.trim().into(), picture })
 }
@@ -91,15 +94,15 @@ fn from_folder(path: &Path, split: &str) -> Result<(String, Files)> {
     let found = places.iter().find(|place| place.join("caption.txt").is_file());
     let place = found.ok_or_else(|| missing(path, split))?;
     let captions = place.join("caption.txt");
-    let text = fs::read_to_string(&captions).map_err(|source| Error::File { path: captions, source })?;
+    let text = fs::read_to_string(&captions).map_err(|reason| Error::File { path: captions, reason })?;
     Ok((text, Files::Folder(place.join("img"))))
 }
 
 fn from_zip(path: &Path, split: &str) -> Result<(String, Files)> {
     let broken = |reason: String| Error::DataSet { path: path.into(), reason };
-    let file = File::open(path).map_err(|source| Error::File { path: path.into(), source })?;
-    let mut archive =
-        ZipArchive::new(BufReader::new(file)).map_err(|error| broken(format!("expected a zip or a folder: {error}")))?;
+    let file = File::open(path).map_err(|reason| Error::File { path: path.into(), reason })?;
+    let mut archive = ZipArchive::new(BufReader::new(file))
+        .map_err(|error| broken(format!("expected a zip or a folder: {error}")))?;
     let (mut captions, mut files) = (None, HashMap::new());
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(|error| broken(error.to_string()))?;
@@ -121,7 +124,8 @@ fn from_zip(path: &Path, split: &str) -> Result<(String, Files)> {
         }
     }
     let captions = captions.ok_or_else(|| missing(path, split))?;
-    let text = String::from_utf8(captions).map_err(|_| broken(format!("{split}/caption.txt is not UTF-8")))?;
+    let text =
+        String::from_utf8(captions).map_err(|_| broken(format!("{split}/caption.txt is not UTF-8")))?;
     Ok((text, Files::Loaded(files)))
 }
 

@@ -34,12 +34,12 @@ pub enum Error {
         token: String,
     },
     /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {reason}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// A file is not a model file, or its parts do not fit together.
     #[error("{name}: not a usable model file: {reason}")]
@@ -54,6 +54,28 @@ pub enum Error {
     Checkpoint {
         /// The file.
         name: String,
+        /// What was wrong and what would be right.
+        reason: String,
+    },
+    /// Pen strokes cannot be read or drawn.
+    #[error("{format}: {reason}")]
+    Ink {
+        /// Where they came from: `InkML`, `JSON of strokes` or `ink`.
+        format: &'static str,
+        /// What was wrong and what would be right.
+        reason: String,
+    },
+    /// A picture file cannot be read.
+    #[error("not a picture that can be read: {reason}")]
+    PictureFile {
+        /// What was wrong and what would be right.
+        reason: String,
+    },
+    /// A set of pictures with their formulas is not of the layout that it should be.
+    #[error("{}: {reason}", path.display())]
+    DataSet {
+        /// The folder or zip.
+        path: PathBuf,
         /// What was wrong and what would be right.
         reason: String,
     },

@@ -82,6 +82,23 @@ impl Picture {
     }
 }
 
+#[cfg(feature = "decode")]
+impl Picture {
+    /// The picture as a PNG file.
+    pub fn to_png(&self) -> Result<Vec<u8>> {
+        let (width, height) = (self.width, self.height);
+        let failed = |reason: String| Error::Picture { width, height, reason };
+        let side = |side: usize| {
+            u32::try_from(side).map_err(|_| failed("a PNG has at most 2^32 pixels a side".into()))
+        };
+        let mut file = std::io::Cursor::new(Vec::new());
+        let (kind, format) = (::image::ExtendedColorType::L8, ::image::ImageFormat::Png);
+        ::image::write_buffer_with_format(&mut file, &self.pixels, side(width)?, side(height)?, kind, format)
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(file.into_inner())
+    }
+}
+
 /// A side's length after scaling by `factor`.
 fn scaled(side: usize, factor: f64) -> usize {
     (side as f64 * factor).round_ties_even() as usize

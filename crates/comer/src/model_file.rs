@@ -48,7 +48,7 @@ impl ModelFile {
     /// Opens and checks a model file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = fs::read(path).map_err(|source| Error::File { path: path.into(), source })?;
+        let bytes = fs::read(path).map_err(|reason| Error::File { path: path.into(), reason })?;
         Self::from_bytes(&path.display().to_string(), &bytes)
     }
 
@@ -106,15 +106,15 @@ impl ModelFile {
 
 /// Writes a file beside its place and renames it there: the place holds the old content or the new, never a part.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let failed = |source| Error::File { path: path.into(), source };
+    let failed = |reason| Error::File { path: path.into(), reason };
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.part", std::process::id()));
     let written = fs::File::create(&beside)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&beside, path));
-    written.map_err(|source| {
+    written.map_err(|reason| {
         let _ = fs::remove_file(&beside);
-        failed(source)
+        failed(reason)
     })
 }
 

@@ -209,17 +209,8 @@ unsafe fn by_rows<B: Block, const MOST: usize, const BLOCKS: usize>(rows: usize,
     pick!(1 2 3 4 5 6 7 8 9 10 11 12)
 }
 
-/// Asks for a line to be brought into the second cache; any address will do.
 #[inline(always)]
-fn prefetch(_line: *const f32) {
-    // SAFETY: a prefetch of an address that is not there does nothing.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(_line.cast());
-    }
-}
-
-#[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "counted loops unroll without link-time optimisation too")]
 unsafe fn tile<B: Block, const ROWS: usize, const BLOCKS: usize>(job: &Job, place: Place) {
     let stride = job.rows.stride;
     // SAFETY: `product` checked that every row ends within its slice and that the output has room; panels and biases
@@ -238,16 +229,16 @@ unsafe fn tile<B: Block, const ROWS: usize, const BLOCKS: usize>(job: &Job, plac
             let mut x = place.x.add(offset);
             for _ in 0..job.rows.run {
                 let mut columns = [B::filled(0.0); BLOCKS];
-                for (block, column) in columns.iter_mut().enumerate() {
-                    *column = B::load(panel.add(block * BLOCK));
+                for block in 0..BLOCKS {
+                    columns[block] = B::load(panel.add(block * BLOCK));
                 }
-                for (row, sums) in sums.iter_mut().enumerate() {
+                for row in 0..ROWS {
                     let value = B::splat(*x.add(row * stride));
-                    for (sum, &column) in sums.iter_mut().zip(&columns) {
-                        *sum = sum.add_product(value, column);
+                    for block in 0..BLOCKS {
+                        sums[row][block] = sums[row][block].add_product(value, columns[block]);
                     }
                 }
-                prefetch(ahead);
+                B::prefetch::<false>(ahead);
                 ahead = ahead.wrapping_add(place.ahead_step);
                 x = x.add(1);
                 panel = panel.add(WIDTH);
@@ -255,7 +246,7 @@ unsafe fn tile<B: Block, const ROWS: usize, const BLOCKS: usize>(job: &Job, plac
         }
         for (row, sums) in sums.into_iter().enumerate() {
             for (block, sum) in sums.into_iter().enumerate() {
-                let sum = if job.positive { sum.positive() } else { sum };
+                let sum = if job.positive { sum.at_least(B::splat(0.0)) } else { sum };
                 let out = place.out.add(row * job.out_stride + block * BLOCK);
                 let left = place.columns - block * BLOCK;
                 if left >= BLOCK {

@@ -1,0 +1,130 @@
+//! Brings clean ink to the size of the training pictures, with strokes as wide as theirs.
+//!
+//! Where stroke width and symbol size are in the training pictures' proportion, the ink is only scaled, which keeps its
+//! shapes best. Otherwise its centre lines are scaled by the symbol size and drawn anew with a pen of 3 by 3 pixels.
+
+use super::Mask;
+use super::shape::{centre_lines, parts, stroke_width};
+use crate::image::Picture;
+
+/// What the mean height of the connected parts of a training picture is, pen taken off: measured on CROHME.
+const MEAN_HEIGHT: f32 = 30.5;
+/// What [`stroke_width`] says of training pictures that come back from a photograph, at their own size.
+const STROKE_WIDTH: f32 = 3.4;
+/// Up to this ratio of the scales by width and by height, they are taken to agree.
+const AGREEMENT: f32 = 1.5;
+/// Pixels from the edge of the picture to the middle of the pen where it comes closest.
+const MARGIN: usize = 13;
+/// Longest side of the result.
+const LONGEST_SIDE: f32 = 4096.0;
+
+/// The ink as a training picture; `None` without ink.
+pub fn to_training_size(mask: &Mask) -> Option<Picture> {
+    let (by_height, by_width) = (scale_by_height(mask)?, STROKE_WIDTH / stroke_width(mask)?);
+    let most = (LONGEST_SIDE - 2.0 * MARGIN as f32) / mask.width.max(mask.height) as f32;
+    if (by_height / by_width).max(by_width / by_height) <= AGREEMENT {
+        scaled(mask, (by_height * by_width).sqrt().min(most))
+    } else {
+        redrawn(mask, by_height.min(most))
+    }
+}
+
+/// The ink scaled as it is; `None` without ink.
+pub fn scaled(mask: &Mask, factor: f32) -> Option<Picture> {
+    let parts = parts(mask);
+    let left = parts.iter().map(|part| part.columns.0).min()?;
+    let right = parts.iter().map(|part| part.columns.1).max()?;
+    let top = parts.iter().map(|part| part.rows.0).min()?;
+    let bottom = parts.iter().map(|part| part.rows.1).max()?;
+    let side = |first: usize, last: usize| (((last - first + 1) as f32 * factor).round() as usize).max(1);
+    let (across, down) = (side(left, right), side(top, bottom));
+    const SAMPLES: usize = 8;
+    let source = |pixel: usize, sample: usize, pixels: usize, first: usize, last: usize| {
+        let place = (pixel * SAMPLES + sample) as f32 + 0.5;
+        let share = place / (pixels * SAMPLES) as f32;
+        (first + (share * (last - first + 1) as f32) as usize).min(last)
+    };
+    // How many of 8 by 8 samples in each pixel are ink.
+    let mut met = vec![0; across * down];
+    for (at, met) in met.iter_mut().enumerate() {
+        for sample in 0..SAMPLES * SAMPLES {
+            let column = source(at % across, sample % SAMPLES, across, left, right);
+            let row = source(at / across, sample / SAMPLES, down, top, bottom);
+            *met += usize::from(mask.ink[row * mask.width + column]);
+        }
+    }
+    // Half of them make a pixel ink, or as many as bring the strokes closest to the training pictures' 3 pixels.
+    let ink = |least: usize| Mask {
+        width: across,
+        height: down,
+        ink: met.iter().map(|&met| met >= least).collect(),
+    };
+    let off = |mask: &Mask| stroke_width(mask).map_or(f32::INFINITY, |width| (width - 3.0).abs());
+    let best = [32, 40, 24, 48, 16].map(ink).into_iter().min_by(|a, b| off(a).total_cmp(&off(b)))?;
+    let (width, height) = (across + 2 * MARGIN - 3, down + 2 * MARGIN - 3);
+    let mut pixels = vec![0; width * height];
+    for at in (0..best.ink.len()).filter(|&at| best.ink[at]) {
+        pixels[(at / across + MARGIN - 1) * width + at % across + MARGIN - 1] = 255;
+    }
+    Picture::new(width, height, pixels).ok()
+}
+
+/// The centre lines of the ink, scaled and drawn with the training pictures' pen; `None` without ink.
+pub fn redrawn(mask: &Mask, factor: f32) -> Option<Picture> {
+    let lines = centre_lines(mask);
+    let points: Vec<(usize, usize)> = (0..lines.ink.len())
+        .filter(|&at| lines.ink[at])
+        .map(|at| (at % mask.width, at / mask.width))
+        .collect();
+    let left = points.iter().map(|point| point.0).min()?;
+    let top = points.iter().map(|point| point.1).min()?;
+    let scale = |value: usize, least: usize| ((value - least) as f32 * factor).round() as usize + MARGIN;
+    let width = scale(points.iter().map(|point| point.0).max()?, left) + MARGIN;
+    let height = scale(points.iter().map(|point| point.1).max()?, top) + MARGIN;
+    let mut pixels = vec![0; width * height];
+    let mut dot = |x: usize, y: usize| {
+        for row in y - 1..y + 2 {
+            pixels[row * width + x - 1..row * width + x + 2].fill(255);
+        }
+    };
+    for &(x, y) in &points {
+        let from = (scale(x, left), scale(y, top));
+        dot(from.0, from.1);
+        // Neighbours to the right and below; those to the left and above have drawn their line here.
+        for (across, down) in [(1isize, 0usize), (0, 1), (1, 1), (-1, 1)] {
+            let Some(column) = x.checked_add_signed(across).filter(|&column| column < mask.width) else {
+                continue;
+            };
+            let row = y + down;
+            if row < mask.height && lines.ink[row * mask.width + column] {
+                let to = (scale(column, left), scale(row, top));
+                let steps = from.0.abs_diff(to.0).max(to.1 - from.1);
+                for step in 1..steps {
+                    let along =
+                        |from: usize, to: usize| (from * (steps - step) + to * step + steps / 2) / steps;
+                    dot(along(from.0, to.0), along(from.1, to.1));
+                }
+            }
+        }
+    }
+    Picture::new(width, height, pixels).ok()
+}
+
+/// What brings the symbols to the size of those of the training pictures; `None` without ink.
+pub fn scale_by_height(mask: &Mask) -> Option<f32> {
+    let pen = stroke_width(mask)?;
+    let parts = parts(mask);
+    let sides: Vec<(f32, f32)> = parts
+        .iter()
+        .map(|part| {
+            let side = |(first, last): (usize, usize)| ((last - first + 1) as f32 - pen).max(0.0);
+            (side(part.columns), side(part.rows))
+        })
+        .collect();
+    let flat = sides.iter().all(|&(width, height)| 4.0 * height <= width);
+    let counted: Vec<f32> = sides.iter().map(|&(width, height)| if flat { width } else { height }).collect();
+    let most = counted.iter().copied().fold(0.0, f32::max);
+    let counted: Vec<f32> = counted.into_iter().filter(|&size| size > 0.1 * most).collect();
+    let mean = counted.iter().sum::<f32>() / counted.len().max(1) as f32;
+    Some(if mean > 0.0 { MEAN_HEIGHT / mean } else { STROKE_WIDTH / pen })
+}

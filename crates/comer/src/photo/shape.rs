@@ -1,0 +1,159 @@
+//! What the ink is like: its connected parts, its centre lines, how wide its strokes are.
+
+use super::Mask;
+
+/// A connected part is a speck when it has less ink than this share of a square as wide as a stroke.
+const SPECK: f32 = 0.4;
+
+/// One connected part of the ink.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its pixels, as indices into the mask.
+    pub pixels: Vec<usize>,
+    /// First and last column.
+    pub columns: (usize, usize),
+    /// First and last row.
+    pub rows: (usize, usize),
+}
+
+/// The parts of the ink that hang together, diagonals included.
+pub fn parts(mask: &Mask) -> Vec<Part> {
+    let mut seen = vec![false; mask.ink.len()];
+    let mut parts = Vec::new();
+    for start in 0..mask.ink.len() {
+        if !mask.ink[start] || seen[start] {
+            continue;
+        }
+        seen[start] = true;
+        let mut pixels = vec![start];
+        let mut next = 0;
+        let (mut columns, mut rows) = ((usize::MAX, 0), (usize::MAX, 0));
+        while let Some(&at) = pixels.get(next) {
+            next += 1;
+            let (x, y) = (at % mask.width, at / mask.width);
+            columns = (columns.0.min(x), columns.1.max(x));
+            rows = (rows.0.min(y), rows.1.max(y));
+            for row in y.saturating_sub(1)..(y + 2).min(mask.height) {
+                for column in x.saturating_sub(1)..(x + 2).min(mask.width) {
+                    let neighbour = row * mask.width + column;
+                    if mask.ink[neighbour] && !seen[neighbour] {
+                        seen[neighbour] = true;
+                        pixels.push(neighbour);
+                    }
+                }
+            }
+        }
+        parts.push(Part { pixels, columns, rows });
+    }
+    parts
+}
+
+/// The centre lines of the ink, one pixel wide: Zhang and Suen's thinning.
+pub fn centre_lines(mask: &Mask) -> Mask {
+    let Mask { width, height, ref ink } = *mask;
+    // A border of one pixel spares every look at a neighbour its check.
+    let stride = width + 2;
+    let mut thin = vec![false; stride * (height + 2)];
+    for (at, &ink) in ink.iter().enumerate() {
+        thin[(at / width + 1) * stride + at % width + 1] = ink;
+    }
+    let around = [
+        -(stride as isize),
+        1 - stride as isize,
+        1,
+        1 + stride as isize,
+        stride as isize,
+        stride as isize - 1,
+        -1,
+        -1 - stride as isize,
+    ];
+    let mut left: Vec<usize> = (0..thin.len()).filter(|&at| thin[at]).collect();
+    loop {
+        let before = left.len();
+        for second in [false, true] {
+            let removable = |&at: &usize| {
+                let neighbours = around.map(|offset| thin[at.wrapping_add_signed(offset)]);
+                let count = neighbours.iter().filter(|&&ink| ink).count();
+                let steps = (0..8).filter(|&side| !neighbours[side] && neighbours[(side + 1) % 8]).count();
+                let [north, _, east, _, south, _, west, _] = neighbours;
+                let open = if second {
+                    !(north && east && west) && !(north && south && west)
+                } else {
+                    !(north && east && south) && !(east && south && west)
+                };
+                (2..=6).contains(&count) && steps == 1 && open
+            };
+            let removed: Vec<usize> = left.iter().copied().filter(removable).collect();
+            removed.iter().for_each(|&at| thin[at] = false);
+            left.retain(|&at| thin[at]);
+        }
+        if left.len() == before {
+            break;
+        }
+    }
+    let ink = (0..ink.len()).map(|at| thin[(at / width + 1) * stride + at % width + 1]).collect();
+    Mask { width, height, ink }
+}
+
+/// Width of the pen in pixels; `None` without ink. Strokes that run across or down show it: there the shorter of the
+/// runs of ink through a pixel, across and down, is the pen's width, and elsewhere it is longer. So the low end of the
+/// shorter runs is taken, without the lowest tenth, which is noise.
+pub fn stroke_width(mask: &Mask) -> Option<f32> {
+    let mut shorter: Vec<u32> = vec![u32::MAX; mask.ink.len()];
+    let mut measure = |lines: usize, length: usize, at: &dyn Fn(usize, usize) -> usize| {
+        for line in 0..lines {
+            let mut start = 0;
+            for place in 0..=length {
+                if place == length || !mask.ink[at(line, place)] {
+                    for inside in start..place {
+                        let run = &mut shorter[at(line, inside)];
+                        *run = (*run).min((place - start) as u32);
+                    }
+                    start = place + 1;
+                }
+            }
+        }
+    };
+    measure(mask.height, mask.width, &|row, column| row * mask.width + column);
+    measure(mask.width, mask.height, &|column, row| row * mask.width + column);
+    let mut runs: Vec<u32> = shorter.into_iter().filter(|&run| run != u32::MAX).collect();
+    runs.sort_unstable();
+    let low = &runs[runs.len() / 10..runs.len() * 3 / 10];
+    let low = if low.is_empty() { &runs[..] } else { low };
+    (!low.is_empty()).then(|| low.iter().sum::<u32>() as f32 / low.len() as f32)
+}
+
+/// The ink without specks, whose size is judged by the width of the strokes.
+pub fn without_specks(mask: &Mask) -> Mask {
+    let mut parts = parts(mask);
+    // The parts that hold most of the ink say how wide its strokes are, whatever the number of specks.
+    parts.sort_by_key(|part| std::cmp::Reverse(part.pixels.len()));
+    let total: usize = parts.iter().map(|part| part.pixels.len()).sum();
+    let mut held = 0;
+    let large = parts.iter().take_while(|part| {
+        let wanted = held < total / 2;
+        held += part.pixels.len();
+        wanted
+    });
+    let Some(width) = stroke_width(&of_parts(mask, large)) else { return mask.clone() };
+    of_parts(mask, parts.iter().filter(|part| part.pixels.len() as f32 >= SPECK * width * width))
+}
+
+/// The ink without the edges of tables, shadows and other large dark things that reach into the picture.
+pub fn without_borders(mask: &Mask, stroke_width: f32) -> Mask {
+    let foreign = |part: &Part| {
+        let touches = part.columns.0 == 0
+            || part.rows.0 == 0
+            || part.columns.1 + 1 == mask.width
+            || part.rows.1 + 1 == mask.height;
+        touches && self::stroke_width(&of_parts(mask, [part])).is_some_and(|width| width > 2.5 * stroke_width)
+    };
+    of_parts(mask, parts(mask).iter().filter(|part| !foreign(part)))
+}
+
+/// A mask of the same size with the ink of some parts only.
+fn of_parts<'a>(mask: &Mask, parts: impl IntoIterator<Item = &'a Part>) -> Mask {
+    let mut ink = vec![false; mask.ink.len()];
+    parts.into_iter().flat_map(|part| &part.pixels).for_each(|&at| ink[at] = true);
+    Mask { width: mask.width, height: mask.height, ink }
+}
