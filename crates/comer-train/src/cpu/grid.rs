@@ -75,18 +75,6 @@ impl Grid {
             }
         }
     }
-
-    /// Copies the pixels of a bordered row into a compact one.
-    #[inline(always)]
-    pub(super) fn compact(&self, bordered: &[f32], compact: &mut [f32]) {
-        for place in &self.pictures {
-            let rows = bordered[place.bordered..][..place.span()].chunks_exact(place.pitch());
-            let pixels = compact[place.start..][..place.height * place.width].chunks_exact_mut(place.width);
-            for (target, source) in pixels.zip(rows) {
-                target.copy_from_slice(&source[..place.width]);
-            }
-        }
-    }
 }
 
 /// A row's length in whole cache lines, an odd number of them: rows a power of two apart would fight for the same ones.
@@ -99,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn borders_come_and_go() {
+    fn pictures_are_surrounded_by_zeros() {
         let grid = Grid::new(vec![(2, 3), (1, 1)]);
         assert_eq!((grid.pixels, grid.halved().sizes), (7, vec![(1, 2), (1, 1)]));
         let compact: Vec<f32> = (1..=7).map(|i| i as f32).collect();
@@ -113,8 +101,5 @@ mod tests {
             [pixel(0, 0), pixel(1, 2), pixel(0, 3), pixel(1, -1), pixel(-1, 0), pixel(2, 3)],
             [1.0, 6.0, 0.0, 0.0, 0.0, 0.0]
         );
-        let mut back = vec![0.0; 7];
-        grid.compact(&bordered, &mut back);
-        assert_eq!(back, compact);
     }
 }

@@ -1,0 +1,197 @@
+//! `comer recognize` as a user meets it: good input in any form, and bad input that costs nothing but itself.
+
+#[path = "../../comer/tests/common/mod.rs"]
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use comer::{Picture, Precision};
+use serde_json::Value;
+
+/// A folder with a tiny random model: what it answers means nothing, but it answers.
+struct Place {
+    folder: tempfile::TempDir,
+    model: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let model = folder.path().join("tiny.safetensors");
+        common::golden_model("fusion").save(&model, Precision::F32).unwrap();
+        Self { folder, model }
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.folder.path().join("inputs").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn run(&self, inputs: &[&Path], more: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+        command.arg("recognize").args(inputs).arg("--model").arg(&self.model).args(more);
+        command.env_remove("COMER_MODEL").stdin(Stdio::null()).output().unwrap()
+    }
+}
+
+const CROSS: &str = "<ink><trace>0 0, 10 10, 20 20</trace><trace>20 0, 10 10, 0 20</trace></ink>";
+
+/// A cross in a pen of three pixels.
+fn cross() -> Picture {
+    comer::Ink::from_inkml(CROSS.as_bytes()).unwrap().draw().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn one_formula_in_any_form_gives_the_same_line() {
+    let place = Place::new();
+    let png = place.write("cross.png", cross().to_png().unwrap());
+    let inkml = place.write("cross.inkml", CROSS);
+    let json = place.write("cross.json", "[[[0,0],[10,10],[20,20]],[[20,0],[10,10],[0,20]]]");
+    let first = place.run(&[&png], &[]);
+    assert!(first.status.success(), "{first:?}");
+    assert_eq!(text(&first.stdout).lines().count(), 1);
+    for path in [&inkml, &json] {
+        assert_eq!(text(&place.run(&[path], &[]).stdout), text(&first.stdout), "{}", path.display());
+    }
+    let mut piped = Command::new(env!("CARGO_BIN_EXE_comer"))
+        .args(["recognize", "-", "--model"])
+        .arg(&place.model)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    piped.stdin.take().unwrap().write_all(CROSS.as_bytes()).unwrap();
+    assert_eq!(text(&piped.wait_with_output().unwrap().stdout), text(&first.stdout));
+
+    // A folder, searched to its depth, with the names before the formulas.
+    place.write("deeper/still/cross.png", cross().to_png().unwrap());
+    let all = place.run(&[&place.folder.path().join("inputs")], &[]);
+    assert!(all.status.success(), "{all:?}");
+    let all = text(&all.stdout);
+    assert_eq!(all.lines().count(), 4);
+    assert!(all.lines().all(|line| line.ends_with(text(&first.stdout).trim_end())), "{all}");
+}
+
+#[test]
+fn json_tells_all_that_is_known() {
+    let place = Place::new();
+    let png = place.write("cross.png", cross().to_png().unwrap());
+    let debug = place.folder.path().join("seen.png");
+    let more = ["--json", "--nbest", "3", "--alignment", "--debug-image", debug.to_str().unwrap()];
+    let output = place.run(&[&png], &more);
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let unit = |value: &Value| (0.0..=1.0).contains(&value.as_f64().unwrap());
+    assert_eq!(object["name"], png.display().to_string());
+    assert!(unit(&object["confidence"]) && object["score"].as_f64().unwrap() <= 0.0);
+    assert_eq!(object["alternatives"].as_array().unwrap().len(), 2);
+    assert!(object["milliseconds"].as_f64().unwrap() > 0.0);
+    let tokens = object["tokens"].as_array().unwrap();
+    let words: Vec<&str> = tokens.iter().map(|token| token["token"].as_str().unwrap()).collect();
+    assert_eq!(words.join(" "), object["latex"].as_str().unwrap());
+    assert!(tokens.iter().all(|token| unit(&token["confidence"])));
+    let attention = object["alignment"]["attention"].as_array().unwrap();
+    assert_eq!(attention.len(), tokens.len());
+    for map in attention {
+        let sum: f64 = map.as_array().unwrap().iter().map(|share| share.as_f64().unwrap()).sum();
+        assert!((sum - 1.0).abs() < 1e-4, "{sum}");
+    }
+    let seen = comer::photo::decode(&fs::read(debug).unwrap()).unwrap();
+    assert_eq!((seen.width, seen.height), (cross().width(), cross().height()));
+}
+
+#[test]
+fn bad_input_is_named_and_the_rest_is_still_read() {
+    let place = Place::new();
+    let good = place.write("good.png", cross().to_png().unwrap());
+    let png = cross().to_png().unwrap();
+    let mut huge = png.clone();
+    huge[16..24].copy_from_slice(&[0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]); // 30000 x 30000, by its header
+    let level = |level: u8| {
+        let flat = Picture::new(60, 40, vec![level; 2400]).unwrap();
+        flat.to_png().unwrap()
+    };
+    let strokes = |point: &str| format!("<ink><trace>{point}, 5 5</trace></ink>");
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("text.png", b"this is not a picture".to_vec()),
+        ("empty.png", Vec::new()),
+        ("cut.png", png[..png.len() / 2].to_vec()),
+        ("huge.png", huge),
+        ("white.png", level(255)),
+        ("black.png", level(0)),
+        ("one.png", Picture::new(1, 1, vec![255]).unwrap().to_png().unwrap()),
+        ("no-traces.inkml", b"<ink></ink>".to_vec()),
+        ("nan.inkml", strokes("NaN 3").into_bytes()),
+        ("far.inkml", strokes("1e300 3").into_bytes()),
+        ("broken.inkml", b"<ink><trace>1 2".to_vec()),
+        ("broken.json", b"[[[1, 2".to_vec()),
+        ("deep.json", vec![b'['; 100_000]),
+    ];
+    for (name, bytes) in cases {
+        let bad = place.write(name, bytes);
+        let output = place.run(&[&bad, &good], &[]);
+        assert_eq!(output.status.code(), Some(1), "{name}: {output:?}");
+        let (out, talk) = (text(&output.stdout), text(&output.stderr));
+        assert!(out.lines().count() == 1 && out.contains("good.png"), "{name}: {out}");
+        assert!(talk.contains(name) && !talk.contains("panicked"), "{name}: {talk}");
+        fs::remove_file(bad).unwrap();
+    }
+    let missing = place.folder.path().join("missing.png");
+    let output = place.run(&[&missing, &good], &["--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let lines: Vec<Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() == 2 && lines[0]["error"].is_string() && lines[1]["latex"].is_string(), "{lines:?}");
+}
+
+#[test]
+fn a_hundred_thousand_strokes_end_in_time() {
+    let place = Place::new();
+    let trace = |i: usize| format!("<trace>{} {}, {} {}</trace>", i % 300, i / 300, i % 300 + 2, i / 300 + 3);
+    let many: String = (0..100_000).map(trace).collect();
+    let path = place.write("many.inkml", format!("<ink>{many}</ink>"));
+    let start = std::time::Instant::now();
+    let output = place.run(&[&path], &["--greedy"]);
+    assert!(!text(&output.stderr).contains("panicked"), "{output:?}");
+    assert!(start.elapsed().as_secs() < 60);
+}
+
+#[test]
+fn what_cannot_be_done_at_all_says_why() {
+    let place = Place::new();
+    let empty = place.folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let output = place.run(&[&empty], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no picture or ink"), "{output:?}");
+
+    let png = place.write("cross.png", cross().to_png().unwrap());
+    let output = place.run(&[&png], &["--beam", "0"]);
+    assert!(!output.status.success() && text(&output.stderr).contains("beam"), "{output:?}");
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+    let output = command.arg("recognize").arg(&png).env_remove("COMER_MODEL").output().unwrap();
+    assert!(!output.status.success() && text(&output.stderr).contains("--model"), "{output:?}");
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let place = Place::new();
+    let png = place.write("cross.png", cross().to_png().unwrap());
+    let answer = |threads: &str| {
+        let output = place.run(&[&png], &["--json", "--nbest", "4", "--threads", threads]);
+        let mut object: Value = serde_json::from_slice(&output.stdout).unwrap();
+        object["milliseconds"] = Value::Null;
+        object
+    };
+    assert_eq!(answer("1"), answer("2"));
+    assert_eq!(answer("1"), answer("5"));
+}
