@@ -99,7 +99,8 @@ impl Layout {
         if rows == 0 || columns == 0 {
             return 0;
         }
-        (rows - 1) * self.row + (columns.div_ceil(BLOCK) - 1) * self.block + BLOCK
+        let (rows, blocks) = ((rows - 1).saturating_mul(self.row), (columns - 1) / BLOCK);
+        rows.saturating_add(blocks.saturating_mul(self.block)).saturating_add(BLOCK)
     }
 }
 
@@ -127,7 +128,7 @@ impl Planes {
 
     /// Pixels in a plane.
     pub fn pixels(&self) -> usize {
-        self.height * self.width
+        self.height.saturating_mul(self.width)
     }
 
     /// The length of a slice for `count` planes and the space around them.
@@ -237,17 +238,13 @@ impl Kernels {
         };
         let channels = weights.depth / (side * side);
         assert_eq!(weights.depth, channels * side * side, "weights of another depth");
-        let margin = side / 2 * (planes.width + 1);
-        assert!(
-            channels > 0
-                && planes.pixels() > 0
-                && planes.origin >= margin
-                && planes.stride >= planes.pixels() + margin,
-            "planes without space around them"
-        );
-        let last = planes.origin + (channels - 1) * planes.stride;
-        let reach = planes.pixels().next_multiple_of(BLOCK) + margin;
-        assert!(input.len() >= last + reach, "input too short");
+        let pixels = planes.pixels();
+        let margin = (side / 2).saturating_mul(planes.width.saturating_add(1));
+        let space = planes.origin >= margin && planes.stride >= pixels.saturating_add(margin);
+        assert!(channels > 0 && pixels > 0 && space, "planes without space around them");
+        let last = planes.origin.saturating_add((channels - 1).saturating_mul(planes.stride));
+        let reach = pixels.saturating_add(BLOCK - 1).saturating_add(margin);
+        assert!(input.len() >= last.saturating_add(reach), "input too short");
         let job = tiles::Convolve {
             weights: weights.values.as_ptr(),
             bias: weights.bias.as_ptr(),
@@ -255,9 +252,9 @@ impl Kernels {
             input: input[planes.origin..].as_ptr(),
             plane: planes.stride,
             width: planes.width,
-            output: tiles::Output::new(output, output_layout, weights.rows, planes.pixels(), activation),
+            output: tiles::Output::new(output, output_layout, weights.rows, pixels, activation),
         };
-        self.split(weights.rows, planes.pixels(), |panels, blocks| {
+        self.split(weights.rows, pixels, |panels, blocks| {
             // SAFETY: as in `multiply`; the space around the planes was checked too.
             unsafe { run(&job, panels, blocks) }
         });
@@ -342,7 +339,9 @@ impl Kernels {
 
 impl tiles::Output {
     fn new(values: &mut [f32], layout: Layout, rows: usize, columns: usize, activation: Activation) -> Self {
-        assert!(layout.row >= BLOCK && layout.block >= BLOCK, "rows overlap");
+        let plain = layout.block == BLOCK && layout.row >= columns;
+        let blocked = layout.row >= BLOCK && layout.block >= rows.saturating_mul(layout.row);
+        assert!(plain || blocked, "rows of the output overlap");
         assert!(values.len() >= layout.length(rows, columns), "output too short");
         let floor = activation.floor();
         Self { values: values.as_mut_ptr(), row: layout.row, block: layout.block, rows, columns, floor }

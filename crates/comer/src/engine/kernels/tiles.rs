@@ -195,13 +195,16 @@ unsafe fn convolve_part<B: Block, const ROWS: usize, const WIDE: usize, const SI
     blocks: Range<usize>,
 ) {
     strips!(WIDE, blocks, |first, COUNT| {
-        let mut bits = [[0u16; COUNT]; SIDE];
+        let mut bits = [[u16::MAX; COUNT]; SIDE];
+        let mut x = first * BLOCK % job.width;
         for pixel in 0..COUNT * BLOCK {
-            let x = (first * BLOCK + pixel) % job.width;
-            for (shift, bits) in bits.iter_mut().enumerate() {
-                let inside = x + shift >= SIDE / 2 && x + shift < job.width + SIDE / 2;
-                bits[pixel / BLOCK] |= u16::from(inside) << (pixel % BLOCK);
+            if x < SIDE / 2 || x + SIDE / 2 >= job.width {
+                for shift in 0..SIDE {
+                    let inside = x + shift >= SIDE / 2 && x + shift < job.width + SIDE / 2;
+                    bits[shift][pixel / BLOCK] &= !(u16::from(!inside) << (pixel % BLOCK));
+                }
             }
+            x = if x + 1 == job.width { 0 } else { x + 1 };
         }
         for panel in panels.clone() {
             // SAFETY: the caller vouches for the job and the instruction set.
@@ -235,6 +238,7 @@ unsafe fn convolve_tile<B: Block, const ROWS: usize, const COUNT: usize, const S
         for _ in 0..job.channels {
             for y in 0..SIDE {
                 let row = plane.add(y * job.width);
+                // The next plane is too far away for the machine to see it coming.
                 for i in 0..=COUNT {
                     B::prefetch::<true>(row.wrapping_add(job.plane + i * BLOCK));
                 }
