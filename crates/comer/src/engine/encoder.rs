@@ -159,7 +159,7 @@ impl Encoder {
             if let Some(before) = index.checked_sub(1) {
                 let transition = &self.transitions[before];
                 let input = (&dense[before][..], Layout::blocks(self.blocks[before].output));
-                let between = Planes::new(size.0, size.1, 1);
+                let between = Planes::new(size.0, size.1);
                 planes.at_least(between.length(block.input));
                 let output = (&mut planes[between.origin..], Layout::rows(between.stride));
                 kernels.multiply(transition, input, between.pixels(), Activation::Relu, output);
@@ -176,7 +176,7 @@ impl Encoder {
             block.run(kernels, (&mut dense[index], layout), size, planes, (STEPS[index], done));
         }
         let last = self.blocks.len() - 1;
-        let pixels = Planes::new(size.0, size.1, 1);
+        let pixels = Planes::new(size.0, size.1);
         planes.at_least(pixels.length(self.norm_weight.len()));
         let input = (&dense[last][..], Layout::blocks(self.blocks[last].output));
         let output = (&mut planes[..], Layout::rows(pixels.stride));
@@ -219,7 +219,7 @@ impl DenseBlock {
         planes: &mut Buffer,
         ((reduce, grow), done): ((&'static str, &'static str), &mut dyn FnMut(Step)),
     ) {
-        let narrow = Planes::new(height, width, 3);
+        let narrow = Planes::new(height, width);
         let (pixels, bottleneck) = (narrow.pixels(), self.layers[0].reduce.rows());
         planes.at_least(narrow.length(bottleneck));
         narrow.clear(planes, bottleneck);
@@ -229,7 +229,7 @@ impl DenseBlock {
             kernels.multiply(&layer.reduce, (values, layout), pixels, Activation::Relu, output);
             done(Step::new(reduce, &layer.reduce, pixels));
             let output = (&mut values[channels * BLOCK..], layout);
-            kernels.convolve(&layer.grow, 3, (planes, narrow), Activation::Relu, output);
+            kernels.convolve(&layer.grow, (planes, narrow), Activation::Relu, output);
             done(Step::new(grow, &layer.grow, pixels));
             channels += layer.grow.rows();
         }

@@ -103,6 +103,7 @@ impl Block for Plain {
     }
 }
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_feature = "simd128"))]
 /// Defines a block that is an array of `$count` registers of `$lanes` lanes each, from the set's own functions.
 macro_rules! block_of_registers {
     ($(#[$doc:meta])* $name:ident: [$register:ty; $count:literal] of $lanes:literal,
