@@ -115,6 +115,7 @@ macro_rules! block_of_registers {
 
         // SAFETY of all blocks below: the caller vouches for the instruction set and for the sixteen numbers behind a
         // pointer, of which register `i` takes the `$lanes` from `i * $lanes` on.
+        #[allow(unused_unsafe, reason = "WebAssembly's functions are safe, the others' are not")]
         impl Block for $name {
             type Splat = $register;
             type Mask = [$register; $count];
