@@ -263,6 +263,8 @@ fn results_depend_neither_on_threads_nor_on_what_was_read_before() {
             for ((width, height), alone) in sizes.into_iter().zip(&alone) {
                 let features = pool.install(|| encoder.encode(&scribble(width, height)).unwrap());
                 assert!(features == *alone, "{width} x {height} on {threads} threads");
+                let features = pool.install(|| encoder.encode_alone(&scribble(width, height)).unwrap());
+                assert!(features == *alone, "{width} x {height} on one of {threads} threads");
             }
         }
     }

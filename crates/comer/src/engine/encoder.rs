@@ -28,6 +28,8 @@ pub struct Encoder {
     /// Between the blocks.
     transitions: Vec<PackedRows>,
     projection: PackedRows,
+    /// Of the positions, falling from 1.
+    frequencies: Vec<f64>,
     norm_weight: Vec<f32>,
     norm_bias: Vec<f32>,
     /// Buffers to use again: new memory for every picture would cost more than some of the layers.
@@ -95,6 +97,9 @@ impl Encoder {
             blocks: blocks.collect(),
             transitions: transitions.collect(),
             projection: pack(Folded::projection(model)),
+            frequencies: (0..config.d_model / 4)
+                .map(|i| 10000f64.powf(-((2 * i) as f64) / (config.d_model / 2) as f64))
+                .collect(),
             norm_weight: tensor(model, "encoder.norm.weight").to_vec(),
             norm_bias: tensor(model, "encoder.norm.bias").to_vec(),
             buffers: Mutex::default(),
@@ -108,8 +113,22 @@ impl Encoder {
         self.encode_stepwise(picture, &mut |_| ())
     }
 
+    /// As [`Self::encode`], but on this thread only: for those who read many pictures at once.
+    pub fn encode_alone(&self, picture: &Picture) -> Result<Features> {
+        self.encode_on(&self.kernels.alone(), picture, &mut |_| ())
+    }
+
     /// As [`Self::encode`], telling `done` of every step as it ends.
     pub fn encode_stepwise(&self, picture: &Picture, done: &mut dyn FnMut(Step)) -> Result<Features> {
+        self.encode_on(&self.kernels, picture, done)
+    }
+
+    fn encode_on(
+        &self,
+        kernels: &Kernels,
+        picture: &Picture,
+        done: &mut dyn FnMut(Step),
+    ) -> Result<Features> {
         let (width, height) = (picture.width(), picture.height());
         let within = |side, (least, most)| (least..=most).contains(&side);
         if !within(height, HEIGHT_LIMITS) || !within(width, WIDTH_LIMITS) {
@@ -121,21 +140,26 @@ impl Encoder {
         }
         let spare = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffers = spare().pop().unwrap_or_default();
-        let features = self.run(picture, &mut buffers, done);
+        let features = self.run(kernels, picture, &mut buffers, done);
         spare().push(buffers);
         Ok(features)
     }
 
-    fn run(&self, picture: &Picture, buffers: &mut Buffers, done: &mut dyn FnMut(Step)) -> Features {
+    fn run(
+        &self,
+        kernels: &Kernels,
+        picture: &Picture,
+        buffers: &mut Buffers,
+        done: &mut dyn FnMut(Step),
+    ) -> Features {
         let Buffers { dense, planes } = buffers;
-        let kernels = &self.kernels;
         let mut size = Stem::output_size(picture);
         for (index, block) in self.blocks.iter().enumerate() {
             let layout = Layout::blocks(block.output);
             if let Some(before) = index.checked_sub(1) {
                 let transition = &self.transitions[before];
                 let input = (&dense[before][..], Layout::blocks(self.blocks[before].output));
-                let between = Planes::new(size.0, size.1, 1);
+                let between = Planes::new(size.0, size.1);
                 planes.at_least(between.length(block.input));
                 let output = (&mut planes[between.origin..], Layout::rows(between.stride));
                 kernels.multiply(transition, input, between.pixels(), Activation::Relu, output);
@@ -149,10 +173,10 @@ impl Encoder {
                 self.stem.run(kernels, picture, (values, layout));
                 done(Step { name: "stem", operations: self.stem.operations(picture) });
             }
-            self.run_block(block, (&mut dense[index], layout), size, planes, (STEPS[index], done));
+            block.run(kernels, (&mut dense[index], layout), size, planes, (STEPS[index], done));
         }
         let last = self.blocks.len() - 1;
-        let pixels = Planes::new(size.0, size.1, 1);
+        let pixels = Planes::new(size.0, size.1);
         planes.at_least(pixels.length(self.norm_weight.len()));
         let input = (&dense[last][..], Layout::blocks(self.blocks[last].output));
         let output = (&mut planes[..], Layout::rows(pixels.stride));
@@ -163,35 +187,10 @@ impl Encoder {
         features
     }
 
-    /// The layers of a dense block, whose input is in the first channels of `values` already.
-    fn run_block(
-        &self,
-        block: &DenseBlock,
-        (values, layout): (&mut [f32], Layout),
-        (height, width): (usize, usize),
-        planes: &mut Buffer,
-        ((reduce, grow), done): ((&'static str, &'static str), &mut dyn FnMut(Step)),
-    ) {
-        let narrow = Planes::new(height, width, 3);
-        let (pixels, bottleneck) = (narrow.pixels(), block.layers[0].reduce.rows());
-        planes.at_least(narrow.length(bottleneck));
-        narrow.clear(planes, bottleneck);
-        let mut channels = block.input;
-        for layer in &block.layers {
-            let output = (&mut planes[narrow.origin..], Layout::rows(narrow.stride));
-            self.kernels.multiply(&layer.reduce, (values, layout), pixels, Activation::Relu, output);
-            done(Step::new(reduce, &layer.reduce, pixels));
-            let output = (&mut values[channels * BLOCK..], layout);
-            self.kernels.convolve(&layer.grow, 3, (planes, narrow), Activation::Relu, output);
-            done(Step::new(grow, &layer.grow, pixels));
-            channels += layer.grow.rows();
-        }
-    }
-
     /// The projection's planes as one vector per cell, with its position added and normalised.
     fn positioned(&self, planes: &[f32], Planes { height, width, stride, .. }: Planes) -> Features {
         let d_model = self.norm_weight.len();
-        let (down, across) = (positions(height, d_model / 2), positions(width, d_model / 2));
+        let (down, across) = (positions(height, &self.frequencies), positions(width, &self.frequencies));
         let mut values = vec![0.0; height * width * d_model];
         for (cell, vector) in values.chunks_exact_mut(d_model).enumerate() {
             let position = across[cell % width].iter().chain(&down[cell / width]);
@@ -210,6 +209,33 @@ impl Encoder {
     }
 }
 
+impl DenseBlock {
+    /// The layers of the block, whose input is in the first channels of `values` already.
+    fn run(
+        &self,
+        kernels: &Kernels,
+        (values, layout): (&mut [f32], Layout),
+        (height, width): (usize, usize),
+        planes: &mut Buffer,
+        ((reduce, grow), done): ((&'static str, &'static str), &mut dyn FnMut(Step)),
+    ) {
+        let narrow = Planes::new(height, width);
+        let (pixels, bottleneck) = (narrow.pixels(), self.layers[0].reduce.rows());
+        planes.at_least(narrow.length(bottleneck));
+        narrow.clear(planes, bottleneck);
+        let mut channels = self.input;
+        for layer in &self.layers {
+            let output = (&mut planes[narrow.origin..], Layout::rows(narrow.stride));
+            kernels.multiply(&layer.reduce, (values, layout), pixels, Activation::Relu, output);
+            done(Step::new(reduce, &layer.reduce, pixels));
+            let output = (&mut values[channels * BLOCK..], layout);
+            kernels.convolve(&layer.grow, (planes, narrow), Activation::Relu, output);
+            done(Step::new(grow, &layer.grow, pixels));
+            channels += layer.grow.rows();
+        }
+    }
+}
+
 /// The names of each block's steps.
 const STEPS: [(&str, &str); BLOCKS] =
     [("block 1, 1x1", "block 1, 3x3"), ("block 2, 1x1", "block 2, 3x3"), ("block 3, 1x1", "block 3, 3x3")];
@@ -220,16 +246,13 @@ impl Step {
     }
 }
 
-/// For each of `count` places along a side, `width` numbers: sines and cosines in turn, of the place as a share of a
-/// whole turn, at falling frequencies.
-fn positions(count: usize, width: usize) -> Vec<Vec<f32>> {
+/// For each of `count` places along a side: sines and cosines in turn, of the place as a share of a whole turn, at
+/// the given frequencies.
+fn positions(count: usize, frequencies: &[f64]) -> Vec<Vec<f32>> {
     let place = |index: usize| {
         let angle = (index + 1) as f64 / (count as f64 + 1e-6) * 2.0 * PI;
-        let number = |i: usize| {
-            let turned = angle / 10000f64.powf((i / 2 * 2) as f64 / width as f64);
-            (if i.is_multiple_of(2) { turned.sin() } else { turned.cos() }) as f32
-        };
-        (0..width).map(number).collect()
+        let pair = |frequency: &f64| <[f64; 2]>::from((angle * frequency).sin_cos()).map(|x| x as f32);
+        frequencies.iter().flat_map(pair).collect()
     };
     (0..count).map(place).collect()
 }

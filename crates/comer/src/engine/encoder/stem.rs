@@ -54,34 +54,35 @@ impl Stem {
             let pixels = CORNERS * BLOCK;
             let input = input.as_flattened().as_flattened();
             alone.multiply(&self.weights, (input, taps), pixels, Activation::Relu, (&mut found, results));
-            let there = corners_there(picture, block, height, width);
-            for (channel, output) in output.chunks_exact_mut(BLOCK).take(channels).enumerate() {
-                // After the ReLU nothing is below zero, so a zero may stand for what the picture lacks.
-                output.fill(0.0);
-                for (corner, there) in there.iter().enumerate() {
-                    let found = &found[(corner * channels + channel) * BLOCK..][..BLOCK];
-                    for ((output, found), there) in output.iter_mut().zip(found).zip(there) {
-                        *output = output.max(found * there);
-                    }
-                }
+            self.blank_missing(picture, block, &mut found);
+            let corners: [&[f32]; CORNERS] =
+                std::array::from_fn(|corner| &found[corner * results.block..][..results.block]);
+            for (i, output) in output[..results.block].iter_mut().enumerate() {
+                let larger = |a: f32, b: f32| if a > b { a } else { b };
+                *output = larger(larger(corners[0][i], corners[1][i]), larger(corners[2][i], corners[3][i]));
             }
         });
     }
-}
 
-/// For each corner of the maximum and each pixel of a block: 1 where the convolution has a result, 0 past its end.
-fn corners_there(picture: &Picture, block: usize, height: usize, width: usize) -> [[f32; BLOCK]; CORNERS] {
-    let (rows, columns) = (picture.height().div_ceil(2), picture.width().div_ceil(2));
-    let mut there = [[0.0; BLOCK]; CORNERS];
-    for Run { y, x, lane, length } in runs(block, height, width) {
-        for (corner, there) in there.iter_mut().enumerate() {
-            for (i, there) in there[lane..lane + length].iter_mut().enumerate() {
-                let inside = 2 * y + corner / 2 < rows && 2 * (x + i) + corner % 2 < columns;
-                *there = f32::from(u8::from(inside));
+    /// Puts zeros where a corner lies past the end of the convolution: after the ReLU nothing is below.
+    fn blank_missing(&self, picture: &Picture, block: usize, found: &mut [f32]) {
+        let (height, width) = Self::output_size(picture);
+        let (rows, columns) = (picture.height().div_ceil(2), picture.width().div_ceil(2));
+        for Run { y, x, lane, length } in runs(block, height, width) {
+            for (corner, found) in found.chunks_exact_mut(self.weights.rows() * BLOCK).enumerate() {
+                let missing = if 2 * y + corner / 2 >= rows {
+                    lane..lane + length
+                } else if 2 * (x + length - 1) + corner % 2 >= columns {
+                    lane + length - 1..lane + length
+                } else {
+                    continue;
+                };
+                for channel in found.chunks_exact_mut(BLOCK) {
+                    channel[missing.clone()].fill(0.0);
+                }
             }
         }
     }
-    there
 }
 
 /// The picture with its zeros around it, column `c` dealt to hand `c % 4`.

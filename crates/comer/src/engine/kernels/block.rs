@@ -103,6 +103,7 @@ impl Block for Plain {
     }
 }
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_feature = "simd128"))]
 /// Defines a block that is an array of `$count` registers of `$lanes` lanes each, from the set's own functions.
 macro_rules! block_of_registers {
     ($(#[$doc:meta])* $name:ident: [$register:ty; $count:literal] of $lanes:literal,
@@ -114,6 +115,7 @@ macro_rules! block_of_registers {
 
         // SAFETY of all blocks below: the caller vouches for the instruction set and for the sixteen numbers behind a
         // pointer, of which register `i` takes the `$lanes` from `i * $lanes` on.
+        #[allow(unused_unsafe, reason = "WebAssembly's functions are safe, the others' are not")]
         impl Block for $name {
             type Splat = $register;
             type Mask = [$register; $count];

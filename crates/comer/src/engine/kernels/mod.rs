@@ -1,9 +1,9 @@
 //! Products and convolutions at the speed of the machine, over slices: they know shapes and strides, not the model.
 //!
-//! Three operations cover the network: [`Kernels::multiply`] (a matrix of weights times a picture's pixels, the 1 x 1
-//! convolution), [`Kernels::convolve`] (3 x 3 and 5 x 5) and [`Kernels::linear`] (a few rows times a matrix of weights).
-//! Each adds a bias and may end in a ReLU. This module checks every length and then hands pointers to [`tiles`]; it is
-//! the only place of the crate with unsafe code.
+//! Pictures take [`Kernels::multiply`] (a matrix of weights times the pixels: the 1 x 1 convolution) and
+//! [`Kernels::convolve`] (3 x 3), each with a bias and, if asked for, a ReLU; this file checks every length and then
+//! hands pointers to the loops in `tiles`. The decoder's few rows at a time go through `panels` and `rows`. It is the
+//! only place of the crate with unsafe code.
 #![allow(unsafe_code)]
 
 mod block;
@@ -19,7 +19,10 @@ use rayon::prelude::*;
 
 pub use block::BLOCK;
 pub use buffer::Buffer;
-pub use packed::{PackedColumns, PackedRows};
+pub use packed::PackedRows;
+
+/// The side of [`Kernels::convolve`]'s kernel.
+const SIDE: usize = 3;
 
 /// An instruction set that the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +102,8 @@ impl Layout {
         if rows == 0 || columns == 0 {
             return 0;
         }
-        (rows - 1) * self.row + (columns.div_ceil(BLOCK) - 1) * self.block + BLOCK
+        let (rows, blocks) = ((rows - 1).saturating_mul(self.row), (columns - 1) / BLOCK);
+        rows.saturating_add(blocks.saturating_mul(self.block)).saturating_add(BLOCK)
     }
 }
 
@@ -117,9 +121,9 @@ pub struct Planes {
 }
 
 impl Planes {
-    /// Planes with enough space around them for convolutions of up to `side` x `side`; [`Self::clear`] zeroes it.
-    pub fn new(height: usize, width: usize, side: usize) -> Self {
-        let margin = side / 2 * (width + 1);
+    /// Planes with enough space around them for a convolution; [`Self::clear`] zeroes it.
+    pub fn new(height: usize, width: usize) -> Self {
+        let margin = SIDE / 2 * (width + 1);
         // An odd number of cache lines, for planes a power of two apart would fight for the same lines of the cache.
         let lines = (height * width + margin).div_ceil(BLOCK) | 1;
         Self { height, width, origin: margin.next_multiple_of(BLOCK), stride: lines * BLOCK }
@@ -127,7 +131,7 @@ impl Planes {
 
     /// Pixels in a plane.
     pub fn pixels(&self) -> usize {
-        self.height * self.width
+        self.height.saturating_mul(self.width)
     }
 
     /// The length of a slice for `count` planes and the space around them.
@@ -216,38 +220,28 @@ impl Kernels {
         });
     }
 
-    /// A convolution with zeros around the picture; `weights` has a depth of channels x side x side, and side is 3 or 5.
+    /// A 3 x 3 convolution with zeros around the picture; `weights` has a depth of channels x 3 x 3.
     ///
     /// # Panics
-    /// If a slice is shorter than its layout asks for, the planes have too little space around them, the side is not 3
-    /// or 5, or the weights were packed for other kernels.
+    /// If a slice is shorter than its layout asks for, the planes have too little space around them, or the weights were
+    /// packed for other kernels.
     pub fn convolve(
         &self,
         weights: &PackedRows,
-        side: usize,
         (input, planes): (&[f32], Planes),
         activation: Activation,
         (output, output_layout): (&mut [f32], Layout),
     ) {
         assert_eq!(weights.panel, self.entries.rows, "weights packed for other kernels");
-        let run = match side {
-            3 => self.entries.convolve3,
-            5 => self.entries.convolve5,
-            _ => panic!("convolution of {side} x {side}, expected 3 x 3 or 5 x 5"),
-        };
-        let channels = weights.depth / (side * side);
-        assert_eq!(weights.depth, channels * side * side, "weights of another depth");
-        let margin = side / 2 * (planes.width + 1);
-        assert!(
-            channels > 0
-                && planes.pixels() > 0
-                && planes.origin >= margin
-                && planes.stride >= planes.pixels() + margin,
-            "planes without space around them"
-        );
-        let last = planes.origin + (channels - 1) * planes.stride;
-        let reach = planes.pixels().next_multiple_of(BLOCK) + margin;
-        assert!(input.len() >= last + reach, "input too short");
+        let channels = weights.depth / (SIDE * SIDE);
+        assert_eq!(weights.depth, channels * SIDE * SIDE, "weights of another depth");
+        let pixels = planes.pixels();
+        let margin = (SIDE / 2).saturating_mul(planes.width.saturating_add(1));
+        let space = planes.origin >= margin && planes.stride >= pixels.saturating_add(margin);
+        assert!(channels > 0 && pixels > 0 && space, "planes without space around them");
+        let last = planes.origin.saturating_add((channels - 1).saturating_mul(planes.stride));
+        let reach = pixels.saturating_add(BLOCK - 1).saturating_add(margin);
+        assert!(input.len() >= last.saturating_add(reach), "input too short");
         let job = tiles::Convolve {
             weights: weights.values.as_ptr(),
             bias: weights.bias.as_ptr(),
@@ -255,50 +249,11 @@ impl Kernels {
             input: input[planes.origin..].as_ptr(),
             plane: planes.stride,
             width: planes.width,
-            output: tiles::Output::new(output, output_layout, weights.rows, planes.pixels(), activation),
+            output: tiles::Output::new(output, output_layout, weights.rows, pixels, activation),
         };
-        self.split(weights.rows, planes.pixels(), |panels, blocks| {
+        self.split(weights.rows, pixels, |panels, blocks| {
             // SAFETY: as in `multiply`; the space around the planes was checked too.
-            unsafe { run(&job, panels, blocks) }
-        });
-    }
-
-    /// `output[row, column] = bias[column] + sum over d of input[row, d] * weights[d, column]`, all rows without gaps.
-    ///
-    /// # Panics
-    /// If a slice is shorter than that asks for.
-    pub fn linear(
-        &self,
-        weights: &PackedColumns,
-        input: &[f32],
-        rows: usize,
-        activation: Activation,
-        output: &mut [f32],
-    ) {
-        let (depth, columns) = (weights.depth, weights.columns);
-        assert!(input.len() >= rows * depth, "input too short");
-        assert!(output.len() >= rows * columns, "output too short");
-        if rows == 0 || columns == 0 {
-            return;
-        }
-        let job = tiles::Linear {
-            input: input.as_ptr(),
-            rows,
-            depth,
-            weights: weights.values.as_ptr(),
-            bias: weights.bias.as_ptr(),
-            output: tiles::Output {
-                values: output.as_mut_ptr(),
-                row: columns,
-                block: BLOCK,
-                rows,
-                columns,
-                floor: activation.floor(),
-            },
-        };
-        self.split(rows, columns, |panels, blocks| {
-            // SAFETY: as in `multiply`.
-            unsafe { (self.entries.linear)(&job, panels, blocks) }
+            unsafe { (self.entries.convolve)(&job, panels, blocks) }
         });
     }
 
@@ -342,7 +297,9 @@ impl Kernels {
 
 impl tiles::Output {
     fn new(values: &mut [f32], layout: Layout, rows: usize, columns: usize, activation: Activation) -> Self {
-        assert!(layout.row >= BLOCK && layout.block >= BLOCK, "rows overlap");
+        let plain = layout.block == BLOCK && layout.row >= columns;
+        let blocked = layout.row >= BLOCK && layout.block >= rows.saturating_mul(layout.row);
+        assert!(plain || blocked, "rows of the output overlap");
         assert!(values.len() >= layout.length(rows, columns), "output too short");
         let floor = activation.floor();
         Self { values: values.as_mut_ptr(), row: layout.row, block: layout.block, rows, columns, floor }

@@ -3,8 +3,10 @@
 //! A matrix lies in panels of 32 columns, each `[depth, 32]`, so that a panel is read from front to back and stays in
 //! the first cache while the rows pass over it. Convolutions are products too: their rows overlap, see [`Rows`].
 
+#[cfg(any(test, target_arch = "x86_64", target_arch = "aarch64", target_feature = "simd128"))]
+use super::Isa;
 use super::block::{BLOCK, Block, Plain};
-use super::{Activation, Isa, Kernels};
+use super::{Activation, Kernels};
 
 /// Columns of a panel.
 const WIDTH: usize = 2 * BLOCK;

@@ -2,7 +2,9 @@
 //!
 //! The loops are plain Rust over chunks of 16, compiled once for every instruction set; the compiler makes the vectors.
 
-use super::{Isa, Kernels};
+#[cfg(any(test, target_arch = "x86_64"))]
+use super::Isa;
+use super::Kernels;
 
 const CHUNK: usize = 16;
 

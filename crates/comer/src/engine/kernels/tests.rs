@@ -91,53 +91,29 @@ fn convolutions_of_every_shape_are_the_sums_written_out() {
     ];
     for kernels in all_kernels() {
         for (rows, channels, height, width) in shapes {
-            for side in [3, 5] {
-                let planes = Planes::new(height, width, side);
-                let mut input = noise(planes.length(channels), 4);
-                planes.clear(&mut input, channels);
-                let (matrix, bias) = (noise(rows * channels * side * side, 5), noise(rows, 6));
-                let weights = PackedRows::new(&kernels, &matrix, &bias);
-                let layout = Layout::blocks(rows);
-                let mut output = vec![0.0; layout.length(rows, planes.pixels())];
-                kernels.convolve(&weights, side, (&input, planes), Activation::Relu, (&mut output, layout));
-                for (row, y, x) in positions(rows, height, width) {
-                    let mut sum = f64::from(bias[row]);
-                    for (channel, dy, dx) in positions(channels, side, side) {
-                        let (y, x) = (y + dy, x + dx);
-                        if y >= side / 2 && x >= side / 2 && y - side / 2 < height && x - side / 2 < width {
-                            let pixel = (y - side / 2) * width + x - side / 2;
-                            let weight = matrix[((row * channels + channel) * side + dy) * side + dx];
-                            let value = input[planes.origin + channel * planes.stride + pixel];
-                            sum += f64::from(weight) * f64::from(value);
-                        }
+            let planes = Planes::new(height, width);
+            let mut input = noise(planes.length(channels), 4);
+            planes.clear(&mut input, channels);
+            let (matrix, bias) = (noise(rows * channels * SIDE * SIDE, 5), noise(rows, 6));
+            let weights = PackedRows::new(&kernels, &matrix, &bias);
+            let layout = Layout::blocks(rows);
+            let mut output = vec![0.0; layout.length(rows, planes.pixels())];
+            kernels.convolve(&weights, (&input, planes), Activation::Relu, (&mut output, layout));
+            for (row, y, x) in positions(rows, height, width) {
+                let mut sum = f64::from(bias[row]);
+                for (channel, dy, dx) in positions(channels, SIDE, SIDE) {
+                    let (y, x) = (y + dy, x + dx);
+                    if y >= SIDE / 2 && x >= SIDE / 2 && y - SIDE / 2 < height && x - SIDE / 2 < width {
+                        let pixel = (y - SIDE / 2) * width + x - SIDE / 2;
+                        let weight = matrix[((row * channels + channel) * SIDE + dy) * SIDE + dx];
+                        let value = input[planes.origin + channel * planes.stride + pixel];
+                        sum += f64::from(weight) * f64::from(value);
                     }
-                    let pixel = y * width + x;
-                    let found = output[pixel / BLOCK * layout.block + row * BLOCK + pixel % BLOCK];
-                    let what = format!("{:?} {side}x{side} {row} {y} {x}", kernels.isa());
-                    assert_close(found, sum.max(0.0), channels * side * side, &what);
                 }
-            }
-        }
-    }
-}
-
-#[test]
-fn linear_maps_of_every_shape_are_the_sums_written_out() {
-    for kernels in all_kernels() {
-        for (rows, depth, columns) in
-            [(1, 3, 5), (2, 16, 48), (3, 9, 113), (20, 32, 64), (13, 1, 1), (0, 4, 4)]
-        {
-            let (matrix, bias, input) =
-                (noise(columns * depth, 7), noise(columns, 8), noise(rows * depth, 9));
-            let weights = PackedColumns::new(&matrix, &bias);
-            let mut output = vec![0.0; rows * columns];
-            kernels.linear(&weights, &input, rows, Activation::None, &mut output);
-            for (_, row, column) in positions(1, rows, columns) {
-                let product =
-                    |d: usize| f64::from(input[row * depth + d]) * f64::from(matrix[column * depth + d]);
-                let sum = f64::from(bias[column]) + (0..depth).map(product).sum::<f64>();
-                let what = format!("{:?} {row} {column}", kernels.isa());
-                assert_close(output[row * columns + column], sum, depth, &what);
+                let pixel = y * width + x;
+                let found = output[pixel / BLOCK * layout.block + row * BLOCK + pixel % BLOCK];
+                let what = format!("{:?} {row} {y} {x}", kernels.isa());
+                assert_close(found, sum.max(0.0), channels * SIDE * SIDE, &what);
             }
         }
     }
@@ -146,21 +122,19 @@ fn linear_maps_of_every_shape_are_the_sums_written_out() {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     for kernels in all_kernels() {
-        let (rows, channels, planes) = (27, 12, Planes::new(9, 31, 3));
+        let (rows, channels, planes) = (27, 12, Planes::new(9, 31));
         let mut input = noise(planes.length(channels), 10);
         planes.clear(&mut input, channels);
         let weights = PackedRows::new(&kernels, &noise(rows * channels * 9, 11), &noise(rows, 12));
         let point = PackedRows::new(&kernels, &noise(rows * channels, 13), &noise(rows, 14));
-        let columns = PackedColumns::new(&noise(90 * 30, 15), &noise(90, 16));
         let layout = Layout::rows(planes.stride);
         let run = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let mut outputs = [(); 3].map(|()| vec![0.0; planes.length(rows)]);
+            let mut outputs = [(); 2].map(|()| vec![0.0; planes.length(rows)]);
             pool.install(|| {
-                let [first, second, third] = &mut outputs;
-                kernels.convolve(&weights, 3, (&input, planes), Activation::Relu, (first, layout));
+                let [first, second] = &mut outputs;
+                kernels.convolve(&weights, (&input, planes), Activation::Relu, (first, layout));
                 kernels.multiply(&point, (&input, layout), 279, Activation::Relu, (second, layout));
-                kernels.linear(&columns, &input, 7, Activation::None, third);
             });
             outputs
         };

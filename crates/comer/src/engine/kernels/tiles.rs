@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use super::SIDE;
 use super::block::{BLOCK, Block};
 
 /// `output[row, pixel] = bias[row] + sum over d of weights[row, d] * input[d, pixel]`, with pointers.
@@ -37,19 +38,6 @@ pub(super) struct Convolve {
     pub output: Output,
 }
 
-/// `output[row, column] = bias[column] + sum over d of input[row, d] * weights[d, column]`, with pointers.
-pub(super) struct Linear {
-    /// Rows of `depth` numbers.
-    pub input: *const f32,
-    pub rows: usize,
-    pub depth: usize,
-    /// Blocks of columns, each `[depth, BLOCK]`.
-    pub weights: *const f32,
-    /// As many as there are columns in whole blocks.
-    pub bias: *const f32,
-    pub output: Output,
-}
-
 /// Where results go.
 #[derive(Clone, Copy)]
 pub(super) struct Output {
@@ -67,8 +55,6 @@ pub(super) struct Output {
 unsafe impl Sync for Multiply {}
 // SAFETY: as above.
 unsafe impl Sync for Convolve {}
-// SAFETY: as above.
-unsafe impl Sync for Linear {}
 
 /// One instruction set's entry points; each runs a job for some panels of rows and some blocks of columns.
 pub(super) struct Entries {
@@ -77,9 +63,7 @@ pub(super) struct Entries {
     /// Blocks of a tile at most.
     pub wide: usize,
     pub multiply: unsafe fn(&Multiply, Range<usize>, Range<usize>),
-    pub convolve3: unsafe fn(&Convolve, Range<usize>, Range<usize>),
-    pub convolve5: unsafe fn(&Convolve, Range<usize>, Range<usize>),
-    pub linear: unsafe fn(&Linear, Range<usize>, Range<usize>),
+    pub convolve: unsafe fn(&Convolve, Range<usize>, Range<usize>),
 }
 
 macro_rules! entries {
@@ -91,21 +75,11 @@ macro_rules! entries {
                 unsafe { multiply_part::<$block, $rows, $wide>(job, panels, blocks) }
             }
             $(#[target_feature(enable = $feature)])?
-            unsafe fn convolve3(job: &Convolve, panels: Range<usize>, blocks: Range<usize>) {
+            unsafe fn convolve(job: &Convolve, panels: Range<usize>, blocks: Range<usize>) {
                 // SAFETY: as above.
-                unsafe { convolve_part::<$block, $rows, $wide, 3>(job, panels, blocks) }
+                unsafe { convolve_part::<$block, $rows, $wide>(job, panels, blocks) }
             }
-            $(#[target_feature(enable = $feature)])?
-            unsafe fn convolve5(job: &Convolve, panels: Range<usize>, blocks: Range<usize>) {
-                // SAFETY: as above.
-                unsafe { convolve_part::<$block, $rows, $wide, 5>(job, panels, blocks) }
-            }
-            $(#[target_feature(enable = $feature)])?
-            unsafe fn linear(job: &Linear, panels: Range<usize>, blocks: Range<usize>) {
-                // SAFETY: as above.
-                unsafe { linear_part::<$block, $rows, $wide>(job, panels, blocks) }
-            }
-            Entries { rows: $rows, wide: $wide, multiply, convolve3, convolve5, linear }
+            Entries { rows: $rows, wide: $wide, multiply, convolve }
         };
     };
 }
@@ -189,23 +163,26 @@ unsafe fn multiply_tile<B: Block, const ROWS: usize, const COUNT: usize>(
 }
 
 #[inline(always)]
-unsafe fn convolve_part<B: Block, const ROWS: usize, const WIDE: usize, const SIDE: usize>(
+unsafe fn convolve_part<B: Block, const ROWS: usize, const WIDE: usize>(
     job: &Convolve,
     panels: Range<usize>,
     blocks: Range<usize>,
 ) {
     strips!(WIDE, blocks, |first, COUNT| {
-        let mut bits = [[0u16; COUNT]; SIDE];
+        let mut bits = [[u16::MAX; COUNT]; SIDE];
+        let mut x = first * BLOCK % job.width;
         for pixel in 0..COUNT * BLOCK {
-            let x = (first * BLOCK + pixel) % job.width;
-            for (shift, bits) in bits.iter_mut().enumerate() {
-                let inside = x + shift >= SIDE / 2 && x + shift < job.width + SIDE / 2;
-                bits[pixel / BLOCK] |= u16::from(inside) << (pixel % BLOCK);
+            if x < SIDE / 2 || x + SIDE / 2 >= job.width {
+                for shift in 0..SIDE {
+                    let inside = x + shift >= SIDE / 2 && x + shift < job.width + SIDE / 2;
+                    bits[shift][pixel / BLOCK] &= !(u16::from(!inside) << (pixel % BLOCK));
+                }
             }
+            x = if x + 1 == job.width { 0 } else { x + 1 };
         }
         for panel in panels.clone() {
             // SAFETY: the caller vouches for the job and the instruction set.
-            unsafe { convolve_tile::<B, ROWS, COUNT, SIDE>(job, panel, first, &bits) }
+            unsafe { convolve_tile::<B, ROWS, COUNT>(job, panel, first, &bits) }
         }
     });
 }
@@ -213,7 +190,7 @@ unsafe fn convolve_part<B: Block, const ROWS: usize, const WIDE: usize, const SI
 /// The pixels of a plane lie one after the other, so a neighbour is a fixed distance away, and only those beyond the
 /// left and right edge (which are pixels of the next row) have to be masked out: `bits[shift]` are those inside.
 #[inline(always)]
-unsafe fn convolve_tile<B: Block, const ROWS: usize, const COUNT: usize, const SIDE: usize>(
+unsafe fn convolve_tile<B: Block, const ROWS: usize, const COUNT: usize>(
     job: &Convolve,
     panel: usize,
     first: usize,
@@ -235,6 +212,7 @@ unsafe fn convolve_tile<B: Block, const ROWS: usize, const COUNT: usize, const S
         for _ in 0..job.channels {
             for y in 0..SIDE {
                 let row = plane.add(y * job.width);
+                // The next plane is too far away for the machine to see it coming.
                 for i in 0..=COUNT {
                     B::prefetch::<true>(row.wrapping_add(job.plane + i * BLOCK));
                 }
@@ -252,59 +230,6 @@ unsafe fn convolve_tile<B: Block, const ROWS: usize, const COUNT: usize, const S
             plane = plane.add(job.plane);
         }
         finish::<B, ROWS, COUNT>(&job.output, sums, panel * ROWS, first);
-    }
-}
-
-#[inline(always)]
-unsafe fn linear_part<B: Block, const ROWS: usize, const WIDE: usize>(
-    job: &Linear,
-    panels: Range<usize>,
-    blocks: Range<usize>,
-) {
-    strips!(WIDE, blocks, |first, COUNT| for panel in panels.clone() {
-        // SAFETY: the caller vouches for the job and the instruction set.
-        unsafe {
-            match job.rows - panel * ROWS {
-                1 => linear_tile::<B, 1, COUNT>(job, panel * ROWS, first),
-                2 => linear_tile::<B, 2, COUNT>(job, panel * ROWS, first),
-                3 | 4 => linear_tile::<B, 4, COUNT>(job, panel * ROWS, first),
-                _ => linear_tile::<B, ROWS, COUNT>(job, panel * ROWS, first),
-            }
-        }
-    });
-}
-
-/// The row after the last one stands in for rows that the tile has too many; their results are not stored.
-#[inline(always)]
-unsafe fn linear_tile<B: Block, const ROWS: usize, const COUNT: usize>(
-    job: &Linear,
-    first_row: usize,
-    first: usize,
-) {
-    // SAFETY: the caller vouches for the job: `rows` rows of `depth` numbers, whole blocks of weights and bias.
-    unsafe {
-        let mut sums = [[B::filled(0.0); COUNT]; ROWS];
-        let mut rows = [job.input; ROWS];
-        for r in 0..ROWS {
-            rows[r] = job.input.add((first_row + r).min(job.rows - 1) * job.depth);
-            for i in 0..COUNT {
-                sums[r][i] = B::load(job.bias.add((first + i) * BLOCK));
-            }
-        }
-        let weights = job.weights.add(first * job.depth * BLOCK);
-        for d in 0..job.depth {
-            let mut columns = [B::filled(0.0); COUNT];
-            for i in 0..COUNT {
-                columns[i] = B::load(weights.add((i * job.depth + d) * BLOCK));
-            }
-            for r in 0..ROWS {
-                let weight = B::splat(*rows[r].add(d));
-                for i in 0..COUNT {
-                    sums[r][i] = sums[r][i].add_product(weight, columns[i]);
-                }
-            }
-        }
-        finish::<B, ROWS, COUNT>(&job.output, sums, first_row, first);
     }
 }
 
