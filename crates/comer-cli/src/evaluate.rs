@@ -109,7 +109,7 @@ fn read(
             .par_iter()
             .with_max_len(1)
             .map(|sample| {
-                let result = recognizer.recognize(&sample.picture, options);
+                let result = recognizer.recognize_alone(&sample.picture, options);
                 bar.inc(1);
                 result
             })

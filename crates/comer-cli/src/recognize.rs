@@ -97,6 +97,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let recognizer = arguments.model.open()?;
     let clean = photo::Options { raw: arguments.raw, ..photo::Options::default() };
     let bar = progress_bar(inputs.len());
+    // Several inputs are read one on each core, a single one on all of them.
+    let several = inputs.len() > 1;
     let mut failed = 0;
     let mut out = std::io::stdout().lock();
     for group in inputs.chunks(4 * rayon::current_num_threads()) {
@@ -105,7 +107,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             .with_max_len(1)
             .map(|path| {
                 let start = Instant::now();
-                let result = recognize(&recognizer, path, &clean, &options, arguments.debug_image.as_deref());
+                let result =
+                    recognize(&recognizer, path, &clean, &options, arguments.debug_image.as_deref(), several);
                 bar.inc(1);
                 (result, start.elapsed().as_secs_f64() * 1000.0)
             })
@@ -142,6 +145,7 @@ fn recognize(
     clean: &photo::Options,
     options: &Options,
     debug_image: Option<&Path>,
+    alone: bool,
 ) -> Result<Recognition> {
     let mut bytes = Vec::new();
     if path == Path::new("-") {
@@ -153,7 +157,12 @@ fn recognize(
     if let Some(debug) = debug_image {
         comer::model_file::write_whole(debug, &picture.clone().fit()?.to_png()?)?;
     }
-    Ok(recognizer.recognize(&picture, options)?)
+    let recognition = if alone {
+        recognizer.recognize_alone(&picture, options)
+    } else {
+        recognizer.recognize(&picture, options)
+    };
+    Ok(recognition?)
 }
 
 /// The files that the arguments name, those in folders sorted. A missing file stays in the list and fails in its turn.

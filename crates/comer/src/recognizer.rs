@@ -5,6 +5,7 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use crate::config::{ModelConfig, SearchConfig, Strategy};
+use crate::engine::Features;
 use crate::engine::decoder::Decoder;
 use crate::engine::encoder::Encoder;
 use crate::error::{Error, Result};
@@ -119,8 +120,22 @@ impl Recognizer {
     /// Reads a picture of white ink on black, brought within the size limits if it is not. Uses all cores; the result
     /// does not depend on their number.
     pub fn recognize(&self, picture: &Picture, options: &Options) -> Result<Recognition> {
+        self.read(picture, options, Encoder::encode)
+    }
+
+    /// As [`Self::recognize`], but stays on the thread that calls: for those who read several pictures at once.
+    pub fn recognize_alone(&self, picture: &Picture, options: &Options) -> Result<Recognition> {
+        self.read(picture, options, Encoder::encode_alone)
+    }
+
+    fn read(
+        &self,
+        picture: &Picture,
+        options: &Options,
+        encode: impl Fn(&Encoder, &Picture) -> Result<Features>,
+    ) -> Result<Recognition> {
         options.search.validate()?;
-        let features = self.encoder.encode(&picture.clone().fit()?)?;
+        let features = encode(&self.encoder, &picture.clone().fit()?)?;
         let mut reading = self.decoder.read(&features)?;
         let answers = search::search(&mut reading, &options.search, &self.grammar);
         let mut formulas = answers.iter().map(|answer| self.formula(answer));
@@ -144,7 +159,7 @@ impl Recognizer {
 
     /// Reads many pictures, several at a time; answers in their order.
     pub fn recognize_batch(&self, pictures: &[Picture], options: &Options) -> Vec<Result<Recognition>> {
-        pictures.par_iter().with_max_len(1).map(|picture| self.recognize(picture, options)).collect()
+        pictures.par_iter().with_max_len(1).map(|picture| self.recognize_alone(picture, options)).collect()
     }
 
     fn formula(&self, answer: &Answer) -> Formula {
