@@ -124,7 +124,7 @@ fn check(strokes: &[Stroke]) -> Result<(), String> {
         }
         for (index, point) in stroke.points.iter().enumerate() {
             for (axis, value) in [("x", point.x), ("y", point.y)] {
-                if !(value.abs() <= GREATEST_COORDINATE) {
+                if value.is_nan() || value.abs() > GREATEST_COORDINATE {
                     return Err(format!(
                         "stroke {number}, point {index}: {axis} is {value}, expected a number within {GREATEST_COORDINATE:e}"
                     ));

@@ -87,7 +87,7 @@ pub fn is_training_drawing(grey: &Grey) -> bool {
     if width < 26 || height < 26 || levels.iter().any(|&level| level != 0 && level != 255) {
         return false;
     }
-    let row = |y: usize| levels[y * width..(y + 1) * width].iter().any(|&level| level == 255);
+    let row = |y: usize| levels[y * width..(y + 1) * width].contains(&255);
     let column = |x: usize| levels.iter().skip(x).step_by(width).any(|&level| level == 255);
     let empty = (0..12).chain(height - 11..height).all(|y| !row(y))
         && (0..12).chain(width - 11..width).all(|x| !column(x));

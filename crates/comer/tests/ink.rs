@@ -75,3 +75,24 @@ fn crohme_is_drawn_as_its_bitmaps_are() {
         assert!(identical + may_differ >= count as usize, "{set}: {identical} of {count} identical");
     }
 }
+
+#[test]
+fn samples_are_whole() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "inkml") {
+            continue;
+        }
+        let name = path.display();
+        let ink =
+            Ink::from_inkml(&std::fs::read(&path).unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        comer::Vocab::crohme().encode(ink.latex().unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let strokes: usize = ink.symbols().iter().map(|symbol| symbol.strokes.len()).sum();
+        assert_eq!(strokes, ink.strokes().len(), "{name}: every stroke belongs to one symbol");
+        ink.draw().unwrap().fit().unwrap();
+        seen += 1;
+    }
+    assert!(seen >= 9, "{seen} samples");
+}

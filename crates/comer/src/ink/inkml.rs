@@ -397,7 +397,8 @@ mod tests {
         let fyx = "<definitions><context><inkSource><traceFormat><channel name='F'/><channel name='Y'/>\
                    <channel name='X'/></traceFormat></inkSource></context></definitions>";
         let penup = "<intermittentChannels><channel name='P'/></intermittentChannels>";
-        let table: [(&str, String, &[(f64, f64)]); 9] = [
+        type Expected = &'static [(f64, f64)];
+        let table: [(&str, String, Expected); 9] = [
             ("whole", "<trace>1 2, 3 4</trace>".into(), &[(1.0, 2.0), (3.0, 4.0)]),
             ("one point", "<trace> 1 2 </trace>".into(), &[(1.0, 2.0)]),
             ("fractions, signs", "<trace>-1.5 +2,\n.25 -0</trace>".into(), &[(-1.5, 2.0), (0.25, 0.0)]),

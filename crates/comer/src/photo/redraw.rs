@@ -12,7 +12,7 @@ const MEAN_HEIGHT: f32 = 30.5;
 /// What [`stroke_width`] says of training pictures that come back from a photograph, at their own size.
 const STROKE_WIDTH: f32 = 3.4;
 /// Up to this ratio of the scales by width and by height, they are taken to agree.
-const AGREEMENT: f32 = 1.5;
+const AGREEMENT: f32 = 1.3;
 /// Pixels from the edge of the picture to the middle of the pen where it comes closest.
 const MARGIN: usize = 13;
 /// Longest side of the result.

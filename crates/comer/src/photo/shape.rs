@@ -77,9 +77,9 @@ pub fn centre_lines(mask: &Mask) -> Mask {
                 let steps = (0..8).filter(|&side| !neighbours[side] && neighbours[(side + 1) % 8]).count();
                 let [north, _, east, _, south, _, west, _] = neighbours;
                 let open = if second {
-                    !(north && east && west) && !(north && south && west)
+                    !(north && west && (east || south))
                 } else {
-                    !(north && east && south) && !(east && south && west)
+                    !(east && south && (north || west))
                 };
                 (2..=6).contains(&count) && steps == 1 && open
             };

@@ -1,0 +1,147 @@
+//! Synthetic photographs: a drawing of white ink on black becomes dark ink on paper, as a camera might see it.
+//!
+//! In this order: the drawing is scaled, laid on a larger sheet, the sheet is ruled, ink and paper get their levels,
+//! light falls unevenly, the lens blurs, the sensor adds noise. Everything is reproducible: noise comes from a seed.
+
+use comer::photo::Grey;
+
+/// What happens to a drawing.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene {
+    pub name: &'static str,
+    /// Size of the drawing on the photograph.
+    pub scale: f32,
+    /// Distance of ruled lines in pixels of the drawing, or 0: across, and down.
+    pub ruled: (f32, f32),
+    /// Level of the ruled lines; paper is 225, ink 45.
+    pub ruled_level: f32,
+    /// How much of the light is lost from one corner to the other.
+    pub shade: f32,
+    /// Standard deviation of the blur, in pixels of the photograph.
+    pub blur: f32,
+    /// Standard deviation of the noise, in levels.
+    pub noise: f32,
+}
+
+const PLAIN: Scene = Scene {
+    name: "paper",
+    scale: 1.0,
+    ruled: (0.0, 0.0),
+    ruled_level: 165.0,
+    shade: 0.0,
+    blur: 0.0,
+    noise: 0.0,
+};
+
+/// Each trouble alone, and together.
+pub const SCENES: [Scene; 12] = [
+    PLAIN,
+    Scene { name: "uneven light", shade: 0.55, ..PLAIN },
+    Scene { name: "noise", noise: 10.0, ..PLAIN },
+    Scene { name: "blur", blur: 1.0, ..PLAIN },
+    Scene { name: "double size", scale: 2.0, ..PLAIN },
+    Scene { name: "half size", scale: 0.5, ..PLAIN },
+    Scene { name: "ruled", ruled: (40.0, 0.0), ..PLAIN },
+    Scene { name: "squared", ruled: (24.0, 24.0), ..PLAIN },
+    Scene { name: "ruled in dark", ruled: (40.0, 0.0), ruled_level: 90.0, ..PLAIN },
+    Scene { name: "squared in dark", ruled: (24.0, 24.0), ruled_level: 90.0, ..PLAIN },
+    Scene {
+        name: "all, double size",
+        scale: 2.0,
+        ruled: (40.0, 0.0),
+        shade: 0.5,
+        blur: 1.2,
+        noise: 8.0,
+        ..PLAIN
+    },
+    Scene {
+        name: "all, half size",
+        scale: 0.5,
+        ruled: (40.0, 0.0),
+        shade: 0.4,
+        blur: 0.4,
+        noise: 4.0,
+        ..PLAIN
+    },
+];
+
+/// The photograph of a drawing (255 for ink) of `width` by `height` pixels.
+pub fn photograph(width: usize, height: usize, drawing: &[u8], scene: &Scene, seed: u64) -> Grey {
+    let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
+    let sheet = |side: usize, random: &mut Random| {
+        let margin = 8.0 + 40.0 * random.uniform();
+        (margin, ((side as f32 + 2.0 * margin) * scene.scale) as usize)
+    };
+    let (left, wide) = sheet(width, &mut random);
+    let (top, high) = sheet(height, &mut random);
+    let (first_across, first_down) = (20.0 * random.uniform(), 20.0 * random.uniform());
+    let slope = 0.02 * (random.uniform() - 0.5);
+    let sample = |x: f32, y: f32| {
+        let inside = x >= 0.0 && y >= 0.0 && (x as usize) < width && (y as usize) < height;
+        if inside { f32::from(drawing[y as usize * width + x as usize]) / 255.0 } else { 0.0 }
+    };
+    // Sixteen samples to a pixel make smooth edges at any scale.
+    let mut levels = Vec::with_capacity(wide * high);
+    for at in 0..wide * high {
+        let (mut ink, mut line) = (0.0, 0.0);
+        for cell in 0..16 {
+            let x = ((at % wide) as f32 + (cell % 4) as f32 / 4.0 + 0.125) / scene.scale;
+            let y = ((at / wide) as f32 + (cell / 4) as f32 / 4.0 + 0.125) / scene.scale;
+            ink += sample(x - left, y - top) / 16.0;
+            let on = |distance: f32, place: f32| distance > 0.0 && place.rem_euclid(distance) < 1.5;
+            let ruled = on(scene.ruled.0, y - first_across + slope * x)
+                || on(scene.ruled.1, x - first_down - slope * y);
+            line += f32::from(u8::from(ruled)) / 16.0;
+        }
+        let paper = 225.0 + (scene.ruled_level - 225.0) * line;
+        let level = paper + (45.0 - paper) * ink;
+        let corner = (at % wide) as f32 / wide as f32 * 0.6 + (at / wide) as f32 / high as f32 * 0.4;
+        levels.push(level * (1.0 - scene.shade * corner));
+    }
+    let mut levels = if scene.blur > 0.0 { blur(&levels, wide, scene.blur) } else { levels };
+    levels.iter_mut().for_each(|level| *level += scene.noise * random.normal());
+    Grey {
+        width: wide,
+        height: high,
+        levels: levels.iter().map(|&level| level.round().clamp(0.0, 255.0) as u8).collect(),
+    }
+}
+
+fn blur(levels: &[f32], width: usize, deviation: f32) -> Vec<f32> {
+    let height = levels.len() / width;
+    let reach = (3.0 * deviation).ceil() as i64;
+    let pass = |levels: &[f32], step: (i64, i64)| -> Vec<f32> {
+        let at = |x: i64, y: i64| {
+            levels[y.clamp(0, height as i64 - 1) as usize * width + x.clamp(0, width as i64 - 1) as usize]
+        };
+        let mean = |index: usize| {
+            let (x, y) = ((index % width) as i64, (index / width) as i64);
+            let (mut sum, mut weights) = (0.0, 0.0);
+            for offset in -reach..=reach {
+                let weight = (-0.5 * (offset as f32 / deviation).powi(2)).exp();
+                sum += weight * at(x + offset * step.0, y + offset * step.1);
+                weights += weight;
+            }
+            sum / weights
+        };
+        (0..levels.len()).map(mean).collect()
+    };
+    pass(&pass(levels, (1, 0)), (0, 1))
+}
+
+/// A small generator of random numbers (xorshift).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn uniform(&mut self) -> f32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 40) as f32 / (1u64 << 24) as f32
+    }
+
+    /// Mean 0, deviation 1: a sum of twelve.
+    pub fn normal(&mut self) -> f32 {
+        (0..12).map(|_| self.uniform()).sum::<f32>() - 6.0
+    }
+}
