@@ -47,7 +47,7 @@ fn features_gradients_and_statistics_equal_those_of_the_plain_model() {
             }
         }
     }
-    println!("largest difference of the features {worst:.1e}");
+    eprintln!("largest difference of the features {worst:.1e}");
     assert!(worst <= 1e-4, "features are off by {worst}");
 
     for norm in net.statistics(&tape) {
@@ -83,7 +83,7 @@ fn features_gradients_and_statistics_equal_those_of_the_plain_model() {
             worst = (off, name.clone());
         }
     }
-    println!("largest relative difference of a gradient {:.1e} ({})", worst.0, worst.1);
+    eprintln!("largest relative difference of a gradient {:.1e} ({})", worst.0, worst.1);
     assert!(worst.0 <= 1e-3, "{worst:?}");
 }
 
@@ -126,7 +126,7 @@ fn pictures_of_their_own_sizes_have_the_gradient_that_finite_differences_show() 
             loss(&weights).0
         };
         let slope = (moved(1.0) - moved(-1.0)) / (2.0 * step);
-        println!("{name}: slope {slope:.4}, gradient {norm:.4}");
+        eprintln!("{name}: slope {slope:.4}, gradient {norm:.4}");
         assert!((slope - norm).abs() <= 0.03 * norm, "{name}: slope {slope}, gradient {norm}");
     }
 }

@@ -269,7 +269,7 @@ impl Check {
 
     fn done(&self) {
         for (kind, (off, name)) in &self.worst {
-            println!("{}: largest {kind} difference {off:.1e} ({name})", self.model);
+            eprintln!("{}: largest {kind} difference {off:.1e} ({name})", self.model);
         }
     }
 }

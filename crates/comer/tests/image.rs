@@ -40,7 +40,7 @@ fn scaling_agrees_with_opencv_to_one_grey_level() {
             .map(|(a, b)| a.abs_diff(*b))
             .max()
             .unwrap();
-        println!("{name}: largest difference {worst}");
+        eprintln!("{name}: largest difference {worst}");
         assert!(worst <= 1, "{name}: off by {worst} grey levels");
     }
 }
