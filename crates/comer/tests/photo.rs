@@ -77,7 +77,7 @@ fn crohme_passes_untouched() {
 
 #[test]
 fn synthetic_photographs_come_back_as_their_drawings() {
-    let Some(bitmaps) = bitmaps("2014", 24) else { return };
+    let Some(bitmaps) = bitmaps("2014", 60) else { return };
     for scene in synthetic::SCENES {
         let (mut sum, mut ratios) = (0.0, Vec::new());
         for (number, (name, bytes)) in bitmaps.iter().enumerate() {

@@ -146,7 +146,12 @@ pub fn without_borders(mask: &Mask, stroke_width: f32) -> Mask {
             || part.rows.0 == 0
             || part.columns.1 + 1 == mask.width
             || part.rows.1 + 1 == mask.height;
-        touches && self::stroke_width(&of_parts(mask, [part])).is_some_and(|width| width > 2.5 * stroke_width)
+        // A part with little ink cannot be thick; the many ends of paper lines need no measuring.
+        let large = part.pixels.len() as f32 > 20.0 * stroke_width * stroke_width;
+        let thick = |part| {
+            self::stroke_width(&of_parts(mask, [part])).is_some_and(|width| width > 2.5 * stroke_width)
+        };
+        touches && large && thick(part)
     };
     of_parts(mask, parts(mask).iter().filter(|part| !foreign(part)))
 }
