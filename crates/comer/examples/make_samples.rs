@@ -383,7 +383,7 @@ fn samples() -> Vec<(&'static str, &'static str, Node)> {
         ("square", "x ^ { 2 } + 1", Row(vec![raised("x", "2"), Glyph("+"), Glyph("1")])),
         ("fraction", "\\frac { a } { b }", Fraction(boxed(&["a"]), boxed(&["b"]))),
         ("root", "\\sqrt { x + 1 }", Root(boxed(&["x", "+", "1"]))),
-        ("sum", "\\sum _ { i = 1 } ^ { n } x _ { i }", Row(vec![sum, lowered("x", "i")])),
+        ("sum", "\\sum \\limits _ { i = 1 } ^ { n } x _ { i }", Row(vec![sum, lowered("x", "i")])),
         ("integral", "\\int _ { 0 } ^ { 1 } x d x", Row(vec![integral, Glyph("x"), Glyph("d"), Glyph("x")])),
         (
             "quadratic",

@@ -1,0 +1,53 @@
+//! Recognition from photographs: CROHME's bitmaps on synthetic paper, read with the released weights.
+
+mod common;
+#[path = "common/synthetic.rs"]
+mod synthetic;
+
+use comer::checkpoint::{Hints, import};
+use comer::dataset::Dataset;
+use comer::photo::{self, clean};
+use comer::recognizer::{Options, Recognizer};
+use comer::{Picture, Vocab};
+use common::shared;
+use synthetic::{SCENES, photograph};
+
+/// Every this many pictures of the set are read.
+const STEP: usize = 24;
+/// Points of token-match ExpRate that a photograph may cost, the mean over the scenes.
+const MOST: f64 = 5.0;
+
+#[test]
+fn photographs_cost_little() {
+    let (Some(checkpoint), Some(data)) = (shared("models/released.ckpt"), shared("data/crohme.zip")) else {
+        return;
+    };
+    let model = import(checkpoint, Vocab::crohme(), &Hints::default()).unwrap();
+    let recognizer = Recognizer::new(model).unwrap();
+    let samples: Vec<_> = Dataset::open(data, "2016").unwrap().samples.into_iter().step_by(STEP).collect();
+    let rate = |pictures: Vec<Option<Picture>>| {
+        let blank = || Picture::new(16, 16, vec![0; 256]).unwrap();
+        let pictures: Vec<Picture> =
+            pictures.into_iter().map(|picture| picture.unwrap_or_else(blank)).collect();
+        let read = recognizer.recognize_batch(&pictures, &Options::greedy());
+        let right = read.iter().zip(&samples).filter(|(read, sample)| {
+            read.as_ref().is_ok_and(|recognition| recognition.best.latex == sample.caption)
+        });
+        100.0 * right.count() as f64 / samples.len() as f64
+    };
+    let own = rate(samples.iter().map(|sample| Some(sample.picture.clone())).collect());
+    eprintln!("{} pictures as they are: {own:.1}", samples.len());
+    let mut losses = Vec::new();
+    for scene in &SCENES {
+        let pictures = samples.iter().enumerate().map(|(index, sample)| {
+            let picture = &sample.picture;
+            let photo = photograph(picture.width(), picture.height(), picture.pixels(), scene, index as u64);
+            clean(&photo, &photo::Options::default()).ok()
+        });
+        let found = rate(pictures.collect());
+        eprintln!("{}: {found:.1}, {:+.1}", scene.name, found - own);
+        losses.push(own - found);
+    }
+    let mean = losses.iter().sum::<f64>() / losses.len() as f64;
+    assert!(mean <= MOST, "photographs cost {mean:.1} points of {own:.1}");
+}
