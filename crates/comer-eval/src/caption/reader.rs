@@ -363,6 +363,7 @@ fn is_passed_over(token: &str) -> bool {
     match command(token) {
         Some(Command::Space | Command::Left | Command::Right | Command::Big | Command::Style) => true,
         Some(Command::Limits(kept)) => !kept,
-        _ => ["$", "~", r"\rm", r"\it", r"\bf", r"\nonumber"].contains(&token),
+        // A backslash at the end was a space that somebody trimmed.
+        _ => ["$", "~", r"\", r"\rm", r"\it", r"\bf", r"\nonumber"].contains(&token),
     }
 }

@@ -38,7 +38,7 @@ fn raw_formulas_are_written_one_way() {
         (r"\left( x \right.", "( x"),
         (r"\left. x \right|", "x |"),
         (r"\Bigg[ x\,\;\!\quad~\ y \Bigg]", "[ x y ]"),
-        (r"\displaystyle \rm x", "x"),
+        (r"\displaystyle \rm x \", "x"),
         (r"\mbox{a}\mathrm{ b }\text c", "a b c"),
         (r"\mathrm{log} x + \operatorname{sin}\,y", r"\log x + \sin y"),
         ("l o g ( x )", r"\log ( x )"),
