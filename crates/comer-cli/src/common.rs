@@ -1,8 +1,9 @@
-//! What several subcommands share: the model, the threads, the progress bar.
+//! What several subcommands share: the model, the vocabulary, the threads, the progress bar, the search of folders.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use comer::Vocab;
 use comer::recognizer::Recognizer;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -30,6 +31,31 @@ impl ModelArgument {
     pub fn open(&self) -> Result<Recognizer> {
         Ok(Recognizer::open(self.path()?)?)
     }
+}
+
+/// The tokens of a file, one per line, or CROHME's.
+pub fn read_vocab(path: Option<&Path>) -> Result<Vocab> {
+    let Some(path) = path else { return Ok(Vocab::crohme()) };
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    Vocab::from_lines(&text).with_context(|| path.display().to_string())
+}
+
+/// Adds every file below a folder whose name ends in one of `endings`.
+pub fn search_folder(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let entry = entry?;
+        let path = entry.path();
+        // A link to a folder is not followed: it might lead back here.
+        if entry.file_type()?.is_dir() {
+            search_folder(&path, endings, found)?;
+        } else if path
+            .extension()
+            .is_some_and(|own| endings.iter().any(|ending| own.eq_ignore_ascii_case(ending)))
+        {
+            found.push(path);
+        }
+    }
+    Ok(())
 }
 
 /// Limits the program to this many threads.

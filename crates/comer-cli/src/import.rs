@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::ValueEnum;
 use comer::checkpoint::{self, Hints};
 use comer::weights::parameter_count;
-use comer::{Coverage, Precision, Vocab};
+use comer::{Coverage, Precision};
+
+use crate::common::read_vocab;
 
 /// Turn a checkpoint of the authors' PyTorch implementation into a model file.
 ///
@@ -56,13 +58,7 @@ impl From<CoverageArgument> for Coverage {
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let vocab = match &arguments.vocab {
-        None => Vocab::crohme(),
-        Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-            Vocab::from_lines(&text).with_context(|| path.display().to_string())?
-        }
-    };
+    let vocab = read_vocab(arguments.vocab.as_deref())?;
     let hints = Hints { heads: arguments.heads, coverage: arguments.coverage.map(Into::into) };
     let model = checkpoint::import(&arguments.checkpoint, vocab, &hints)?;
     let precision = if arguments.f16 { Precision::F16 } else { Precision::F32 };

@@ -3,6 +3,7 @@
 mod bench;
 mod common;
 mod compare;
+mod data;
 mod evaluate;
 mod import;
 mod recognize;
@@ -28,6 +29,7 @@ enum Command {
     Compare(compare::Arguments),
     Bench(bench::Arguments),
     Import(import::Arguments),
+    Data(data::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         Command::Evaluate(arguments) => evaluate::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Data(arguments) => data::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Score(arguments) => score::run(&arguments),
     };

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use comer::config::{SearchConfig, Strategy};
 use comer::recognizer::{Formula, Options, Recognition, Recognizer};
 use comer::{input, photo};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::common::{ModelArgument, progress_bar, use_threads};
+use crate::common::{ModelArgument, progress_bar, search_folder, use_threads};
 
 /// Read handwritten formulas: pictures (png, jpeg, bmp, webp, tiff, gif), InkML or a JSON of strokes.
 ///
@@ -174,7 +174,7 @@ fn collect(arguments: &[PathBuf]) -> Result<Vec<PathBuf>> {
             continue;
         }
         let before = inputs.len();
-        search_folder(path, &mut inputs)?;
+        search_folder(path, &input::ENDINGS, &mut inputs)?;
         if inputs.len() == before {
             bail!(
                 "{}: no picture or ink in this folder, expected files ending in {}",
@@ -185,23 +185,6 @@ fn collect(arguments: &[PathBuf]) -> Result<Vec<PathBuf>> {
         inputs[before..].sort();
     }
     Ok(inputs)
-}
-
-fn search_folder(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let entry = entry?;
-        let path = entry.path();
-        // A link to a folder is not followed: it might lead back here.
-        if entry.file_type()?.is_dir() {
-            search_folder(&path, found)?;
-        } else if path
-            .extension()
-            .is_some_and(|own| input::ENDINGS.iter().any(|ending| own.eq_ignore_ascii_case(ending)))
-        {
-            found.push(path);
-        }
-    }
-    Ok(())
 }
 
 fn to_json(name: &str, recognition: &Recognition, milliseconds: f64) -> Value {

@@ -9,11 +9,12 @@
 //! 5. [`report`]: the figures of a run; [`bootstrap`]: two runs side by side.
 //! 6. [`markdown`], [`html`]: the report to read, with formulas drawn as [`mathml`]; [`run_folder`]: all of them written.
 //!
-//! Around it: [`files`] (predictions and truths from tables, zips and folders).
+//! Around it: [`files`] (predictions and truths from tables, zips and folders), [`caption`] (raw LaTeX to tokens).
 //!
 //! Text only: no tensors, no pictures.
 
 pub mod bootstrap;
+pub mod caption;
 pub mod compare;
 pub mod error;
 pub mod files;

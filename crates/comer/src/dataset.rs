@@ -55,6 +55,34 @@ impl Dataset {
         }
         Ok(set)
     }
+
+    /// The names of the splits that a zip or folder holds, sorted; a folder that is a split itself has its own name.
+    pub fn splits(path: impl AsRef<Path>) -> Result<Vec<String>> {
+        let path = path.as_ref();
+        let failed = |reason| Error::File { path: path.into(), reason };
+        let mut splits = Vec::new();
+        if fs::metadata(path).map_err(failed)?.is_dir() {
+            let own = fs::canonicalize(path).map_err(failed)?;
+            let within = |folder: &Path| -> std::io::Result<Vec<PathBuf>> {
+                fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+            };
+            let mut places = within(path).map_err(failed)?;
+            places.extend(within(&path.join("data")).unwrap_or_default());
+            if path.join("caption.txt").is_file() {
+                places = vec![own];
+            }
+            places.retain(|place| place.join("caption.txt").is_file());
+            splits.extend(places.iter().filter_map(|place| Some(place.file_name()?.to_str()?.to_string())));
+        } else {
+            for name in open_zip(path)?.file_names().filter_map(std::result::Result::ok) {
+                let split = name.strip_suffix("/caption.txt").and_then(|folder| folder.rsplit('/').next());
+                splits.extend(split.map(str::to_string));
+            }
+        }
+        splits.sort();
+        splits.dedup();
+        Ok(splits)
+    }
 }
 
 /// A picture file's bytes by its name without the ending; loaded or still on disk.
@@ -98,11 +126,16 @@ fn from_folder(path: &Path, split: &str) -> Result<(String, Files)> {
     Ok((text, Files::Folder(place.join("img"))))
 }
 
+fn open_zip(path: &Path) -> Result<ZipArchive<BufReader<File>>> {
+    let file = File::open(path).map_err(|reason| Error::File { path: path.into(), reason })?;
+    let broken =
+        |error| Error::DataSet { path: path.into(), reason: format!("expected a zip or a folder: {error}") };
+    ZipArchive::new(BufReader::new(file)).map_err(broken)
+}
+
 fn from_zip(path: &Path, split: &str) -> Result<(String, Files)> {
     let broken = |reason: String| Error::DataSet { path: path.into(), reason };
-    let file = File::open(path).map_err(|reason| Error::File { path: path.into(), reason })?;
-    let mut archive = ZipArchive::new(BufReader::new(file))
-        .map_err(|error| broken(format!("expected a zip or a folder: {error}")))?;
+    let mut archive = open_zip(path)?;
     let (mut captions, mut files) = (None, HashMap::new());
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(|error| broken(error.to_string()))?;

@@ -1,0 +1,29 @@
+//! `comer data`: makes sets of pictures with captions, and looks for what is wrong with them.
+
+mod check;
+mod render;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+/// Make a data set of ink, or check one.
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Render(render::Arguments),
+    Check(check::Arguments),
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    match &arguments.command {
+        Command::Render(arguments) => render::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
+    }
+}

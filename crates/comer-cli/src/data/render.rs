@@ -1,0 +1,242 @@
+//! `comer data render`: InkML becomes pictures and captions in the layout of CROHME.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use comer::Ink;
+use comer_eval::caption::Normalizer;
+use comer_eval::{Dialect, LabelGraph};
+use rayon::prelude::*;
+use serde_json::json;
+
+use crate::common::{progress_bar, read_vocab, search_folder, use_threads};
+
+/// Draw every .inkml below a folder as CROHME's pictures are drawn, with captions in the tokens of a vocabulary.
+///
+/// Writes OUT_DIR/<split>/img/<name>.png, OUT_DIR/<split>/caption.txt, and OUT_DIR/<split>/left-out.tsv with the files
+/// that could not be used and why; these cost nothing but themselves. The captions are made of the LaTeX that each file
+/// gives as `truth`, written the way CROHME's captions are. Nothing stands under its final name until all is done, and
+/// a split that is there already is not touched. The exit code is 0 if anything was drawn.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  comer data render inkml/train data
+  comer data render downloads/ink data --split extra --vocab tokens.txt --json")]
+pub struct Arguments {
+    /// The folder to search for ink.
+    inkml_dir: PathBuf,
+    /// The folder of the data set.
+    out_dir: PathBuf,
+    /// The name of the split [default: that of INKML_DIR].
+    #[arg(long, value_name = "NAME")]
+    split: Option<String>,
+    /// The tokens of the captions, one per line [default: CROHME's 110].
+    #[arg(long, value_name = "FILE")]
+    vocab: Option<PathBuf>,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Threads to use [default: all cores].
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// A file of ink and the name that its picture gets.
+struct Source {
+    path: PathBuf,
+    name: Result<String, String>,
+}
+
+/// Reasons on stderr; the others are in the table.
+const MOST_NAMED: usize = 10;
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    use_threads(arguments.threads)?;
+    let normalizer = Normalizer::new(read_vocab(arguments.vocab.as_deref())?.tokens());
+    let split = split_name(arguments)?;
+    let place = arguments.out_dir.join(&split);
+    if place.exists() {
+        bail!("{}: it exists already, expected a new split (--split names another)", place.display());
+    }
+    let mut paths = Vec::new();
+    search_folder(&arguments.inkml_dir, &["inkml"], &mut paths)?;
+    if paths.is_empty() {
+        bail!("{}: no ink in this folder, expected files ending in inkml", arguments.inkml_dir.display());
+    }
+    paths.sort();
+    let sources = name_all(paths);
+
+    let unfinished = Unfinished::create(&arguments.out_dir, &split)?;
+    let bar = progress_bar(sources.len());
+    let drawn: Vec<Result<(&str, String), String>> = sources
+        .par_iter()
+        .map(|source| {
+            let line = draw(source, &normalizer, &unfinished.folder);
+            bar.inc(1);
+            line
+        })
+        .collect();
+    bar.finish_and_clear();
+
+    let relative = |path: &Path| {
+        path.strip_prefix(&arguments.inkml_dir)
+            .unwrap_or(path)
+            .display()
+            .to_string()
+            .replace(['\t', '\n'], " ")
+    };
+    let (mut captions, mut left_out, mut renamed) = (String::new(), Vec::new(), Vec::new());
+    for (source, result) in sources.iter().zip(drawn) {
+        let file = relative(&source.path);
+        match result {
+            Ok((name, caption)) => {
+                captions += &format!("{name}\t{caption}\n");
+                if source.path.file_stem().is_none_or(|stem| stem != name) {
+                    renamed.push((file, name));
+                }
+            }
+            Err(reason) => left_out.push((file, reason)),
+        }
+    }
+    let count = sources.len() - left_out.len();
+    for (file, reason) in left_out.iter().take(MOST_NAMED) {
+        eprintln!("comer: left out: {file}: {reason}");
+    }
+    for (file, name) in &renamed {
+        eprintln!("comer: {file}: the name is taken, its picture is {name}");
+    }
+    if count == 0 {
+        bail!("{}: none of its {} files could be drawn", arguments.inkml_dir.display(), sources.len());
+    }
+    let table: String = left_out.iter().map(|(file, reason)| format!("{file}\t{reason}\n")).collect();
+    unfinished.finish(&place, &[("caption.txt", &captions), ("left-out.tsv", &table)])?;
+
+    let record = json!({
+        "split": split,
+        "folder": place,
+        "files": sources.len(),
+        "drawn": count,
+        "left_out": left_out.iter().map(|(name, reason)| json!({ "name": name, "reason": reason })).collect::<Vec<_>>(),
+        "renamed": renamed.iter().map(|(file, name)| json!({ "file": file, "name": name })).collect::<Vec<_>>(),
+    });
+    let text = if arguments.json {
+        format!("{record:#}\n")
+    } else {
+        format!(
+            "{}: {count} pictures, {} of {} files left out\n",
+            place.display(),
+            left_out.len(),
+            sources.len()
+        )
+    };
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn split_name(arguments: &Arguments) -> Result<String> {
+    let split = match &arguments.split {
+        Some(split) => split.clone(),
+        None => {
+            let folder = &arguments.inkml_dir;
+            let whole = fs::canonicalize(folder).with_context(|| folder.display().to_string())?;
+            let name = whole.file_name().and_then(|name| name.to_str());
+            name.with_context(|| format!("{}: it has no name, expected --split NAME", folder.display()))?
+                .into()
+        }
+    };
+    if split.is_empty() || split.starts_with('.') || split.contains(['/', '\\']) {
+        bail!("--split {split:?}: expected the name of one folder");
+    }
+    Ok(split)
+}
+
+/// Gives each file a name of its own: that of the file, or, where an earlier one has it, with a number. A file that is
+/// there twice is left out.
+fn name_all(paths: Vec<PathBuf>) -> Vec<Source> {
+    let stem = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()).map(str::to_string);
+    let mut taken: HashSet<String> = paths.iter().filter_map(|path| stem(path)).collect();
+    let mut holders: HashMap<String, Vec<PathBuf>> = HashMap::new();
+    let mut sources = Vec::with_capacity(paths.len());
+    for path in paths {
+        let name = match stem(&path) {
+            None => Err("its name is not UTF-8".into()),
+            Some(name) if name.contains(['\t', '\n', '\r']) => Err("its name has a tab or a line end".into()),
+            Some(name) => {
+                let earlier = holders.entry(name.clone()).or_default();
+                let same = earlier.iter().find(|other| same_bytes(other, &path));
+                let given = match same {
+                    Some(other) => Err(format!("the same file as {}", other.display())),
+                    None if earlier.is_empty() => Ok(name),
+                    None => {
+                        let mut number = 2;
+                        while !taken.insert(format!("{name}-{number}")) {
+                            number += 1;
+                        }
+                        Ok(format!("{name}-{number}"))
+                    }
+                };
+                earlier.push(path.clone());
+                given
+            }
+        };
+        sources.push(Source { path, name });
+    }
+    sources
+}
+
+fn same_bytes(one: &Path, other: &Path) -> bool {
+    matches!((fs::read(one), fs::read(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Draws one file and answers its name and caption, or why it is left out.
+fn draw<'a>(source: &'a Source, normalizer: &Normalizer, folder: &Path) -> Result<(&'a str, String), String> {
+    let name = source.name.as_deref().map_err(String::clone)?;
+    let text = |error: comer::Error| error.to_string();
+    let bytes = fs::read(&source.path).map_err(|error| error.to_string())?;
+    let ink = Ink::from_inkml(&bytes).map_err(text)?;
+    // Not without its dollars: before them may stand a space that is a command.
+    let latex = ink.annotation("truth").ok_or("it has no annotation of type truth")?.trim();
+    let refused = |error: comer_eval::Error| format!("LaTeX {latex:?}: {error}").replace(['\t', '\n'], " ");
+    let caption = normalizer.normalize(latex).map_err(refused)?;
+    if caption.is_empty() {
+        return Err(format!("LaTeX {latex:?}: nothing is written"));
+    }
+    LabelGraph::from_latex(&caption, Dialect::Clean).map_err(refused)?;
+    let picture = ink.draw().map_err(text)?;
+    let file = picture.to_png().map_err(text)?;
+    picture.fit().map_err(text)?;
+    fs::write(folder.join("img").join(format!("{name}.png")), file).map_err(|error| error.to_string())?;
+    Ok((name, caption))
+}
+
+/// A split on its way, in a folder beside its place that is removed unless it is finished.
+struct Unfinished {
+    folder: PathBuf,
+}
+
+impl Unfinished {
+    fn create(parent: &Path, split: &str) -> Result<Self> {
+        let folder = parent.join(format!(".{split}.{}.part", std::process::id()));
+        fs::create_dir_all(folder.join("img")).with_context(|| folder.display().to_string())?;
+        Ok(Self { folder })
+    }
+
+    /// Adds the texts and gives the folder its name.
+    fn finish(&self, place: &Path, texts: &[(&str, &str)]) -> Result<()> {
+        for (name, text) in texts {
+            let path = self.folder.join(name);
+            fs::write(&path, text).with_context(|| path.display().to_string())?;
+        }
+        fs::rename(&self.folder, place).with_context(|| place.display().to_string())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // After the renaming there is nothing under this name.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

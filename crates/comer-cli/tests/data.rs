@@ -1,0 +1,279 @@
+//! `comer data` as a user meets it: ink becomes a data set, and what is wrong with one is found.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use comer::dataset::Dataset;
+use comer::{Ink, Picture};
+use serde_json::Value;
+
+/// Ink that leans by `lean`, so that no two pictures are alike, with this LaTeX.
+fn ink(lean: usize, latex: &str) -> String {
+    let latex = latex.replace('&', "&amp;").replace('<', "&lt;");
+    format!(
+        "<ink><annotation type=\"truth\">{latex}</annotation><trace>0 0, {lean} 40</trace><trace>60 0, 30 {}</trace></ink>",
+        30 + lean
+    )
+}
+
+fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
+    fs::create_dir_all(path.as_ref().parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+fn comer(arguments: &[&str], paths: &[&Path]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+    command.arg("data").arg(arguments[0]).args(paths).args(&arguments[1..]).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The names of a list of cases, which stand before the colon.
+fn names(cases: &Value) -> Vec<&str> {
+    let list = cases.as_array().unwrap().iter();
+    list.map(|case| case.as_str().unwrap().split(':').next().unwrap()).collect()
+}
+
+#[test]
+fn ink_becomes_a_data_set_and_bad_files_cost_only_themselves() {
+    let place = tempfile::tempdir().unwrap();
+    let (source, out) = (place.path().join("source"), place.path().join("out"));
+    for (name, text) in [
+        ("b/plain.inkml", ink(1, "$x^2\\lt{y}_1$")),
+        ("a/fraction.inkml", ink(2, r"$\frac12 \left(\mbox{a}\right) \ $")),
+        ("a/twin.inkml", ink(3, "a")),
+        ("b/twin.inkml", ink(4, "b")),
+        ("c/twin.inkml", ink(3, "a")),
+        ("a/twin-2.inkml", ink(5, "c")),
+        ("d/unknown.inkml", ink(6, r"x + \Omega")),
+        ("d/unclosed.inkml", ink(7, "{x")),
+        ("d/empty.inkml", ink(8, r"$\,$")),
+        ("d/silent.inkml", "<ink><trace>0 0, 1 1</trace></ink>".into()),
+        ("d/broken.inkml", "<ink><trace>0 0".into()),
+        ("d/notes.txt", "not ink".into()),
+    ] {
+        write(source.join(name), text);
+    }
+    let output = comer(&["render", "--split", "mine", "--json"], &[&source, &out]);
+    assert!(output.status.success(), "{output:?}");
+    let record = json(&output);
+    assert_eq!((record["files"].as_u64(), record["drawn"].as_u64()), (Some(11), Some(5)), "{record}");
+
+    let captions = fs::read_to_string(out.join("mine/caption.txt")).unwrap();
+    let expected =
+        "fraction\t\\frac { 1 } { 2 } ( a )\ntwin-2\tc\ntwin\ta\nplain\tx ^ { 2 } < y _ { 1 }\ntwin-3\tb\n";
+    assert_eq!(captions, expected);
+    let left_out = fs::read_to_string(out.join("mine/left-out.tsv")).unwrap();
+    for (name, reason) in [
+        ("c/twin.inkml", "the same file as"),
+        ("d/unknown.inkml", "\"\\\\Omega\"): it is not in the vocabulary"),
+        ("d/unclosed.inkml", "never closed"),
+        ("d/empty.inkml", "nothing is written"),
+        ("d/silent.inkml", "truth"),
+        ("d/broken.inkml", "InkML"),
+    ] {
+        let line = left_out.lines().find(|line| line.starts_with(&format!("{name}\t"))).unwrap_or("");
+        assert!(line.contains(reason), "{name}: {line:?} in {left_out}");
+        assert!(errors(&output).contains(name), "{name}");
+    }
+    assert_eq!(left_out.lines().count(), 6);
+
+    let set = Dataset::open(&out, "mine").unwrap();
+    assert!(set.problems.is_empty(), "{:?}", set.problems);
+    let plain = set.samples.iter().find(|sample| sample.name == "plain").unwrap();
+    let drawn = Ink::from_inkml(ink(1, "x").as_bytes()).unwrap().draw().unwrap();
+    assert_eq!(plain.picture, drawn);
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "something unfinished is left");
+
+    let check = comer(&["check", "--json"], &[&out]);
+    assert!(check.status.success(), "{check:?}");
+    assert_eq!(json(&check)["splits"]["mine"]["formulas"], 5);
+
+    // What is there is not touched.
+    let again = comer(&["render", "--split", "mine"], &[&source, &out]);
+    assert!(!again.status.success() && errors(&again).contains("exists already"), "{again:?}");
+    assert_eq!(fs::read_to_string(out.join("mine/caption.txt")).unwrap(), captions);
+}
+
+#[test]
+fn a_split_is_named_after_its_folder_and_a_vocabulary_decides_its_tokens() {
+    let place = tempfile::tempdir().unwrap();
+    let (source, out) = (place.path().join("ours"), place.path().join("out"));
+    write(source.join("one.inkml"), ink(1, r"\Omega \le 2"));
+    write(place.path().join("tokens.txt"), "\\Omega\n\\le\n2\n");
+    let tokens = place.path().join("tokens.txt");
+    let output = comer(&["render", "--vocab", tokens.to_str().unwrap()], &[&source, &out]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(fs::read_to_string(out.join("ours/caption.txt")).unwrap(), "one\t\\Omega \\le 2\n");
+}
+
+#[test]
+fn nothing_to_draw_is_an_error_that_leaves_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("out");
+    let (empty, broken) = (place.path().join("empty"), place.path().join("broken"));
+    fs::create_dir(&empty).unwrap();
+    write(broken.join("a.inkml"), "no ink");
+    for (folder, split, expected) in [
+        (&empty, "x", "no ink in this folder"),
+        (&place.path().join("absent"), "x", "absent"),
+        (&broken, "x", "none of its 1 files"),
+        (&broken, "../x", "name of one folder"),
+    ] {
+        let output = comer(&["render", "--split", split], &[folder, &out]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(errors(&output).contains(expected), "{expected}: {output:?}");
+        assert!(fs::read_dir(&out).map_or(0, Iterator::count) == 0, "something is left in {}", out.display());
+    }
+}
+
+/// A picture with a bar at `place`.
+fn bar(place: usize, width: usize, height: usize) -> Vec<u8> {
+    let pixels = (0..width * height).map(|index| if index % width == place { 255 } else { 0 }).collect();
+    Picture::new(width, height, pixels).unwrap().to_png().unwrap()
+}
+
+/// A set with every fault that there is.
+fn faulty(folder: &Path) {
+    let captions = "fine\tx ^ { 2 }\nsame\ty\nwide\tz\nthin\tz\nempty\t\nopen\t{ x\nforeign\t\\Omega + Q\nfine\tx ^ { 2 }\n\
+                    missing\tx\nbroken\tx\nno tab here\n";
+    write(folder.join("train/caption.txt"), captions);
+    for (number, name) in ["fine", "empty", "open", "foreign"].iter().enumerate() {
+        write(folder.join(format!("train/img/{name}.png")), bar(number, 40, 30));
+    }
+    write(folder.join("train/img/same.png"), bar(3, 40, 30));
+    write(folder.join("train/img/wide.png"), bar(1, 1100, 200));
+    write(folder.join("train/img/thin.png"), bar(1, 2000, 10));
+    write(folder.join("train/img/broken.bmp"), "BM and nothing more");
+    write(folder.join("test/caption.txt"), "leaked\tx\nown\tx\n");
+    write(folder.join("test/img/leaked.png"), bar(1, 40, 30));
+    write(folder.join("test/img/own.png"), bar(9, 40, 30));
+}
+
+#[test]
+fn every_fault_is_found_and_named() {
+    let place = tempfile::tempdir().unwrap();
+    faulty(place.path());
+    let output = comer(&["check", "--json"], &[place.path()]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let record = json(&output);
+    let train = &record["splits"]["train"];
+    assert_eq!(train["formulas"], 8);
+    for (kind, expected) in [
+        ("broken_files", vec!["missing", "broken", "caption \"no tab here\" has no tab after its name"]),
+        ("shapes_that_do_not_fit", vec!["thin"]),
+        ("repeated_names", vec!["fine"]),
+        ("empty_captions", vec!["empty"]),
+        ("captions_not_LaTeX", vec!["open"]),
+        ("over_the_size_limits", vec!["wide"]),
+        ("duplicates", vec!["same = foreign, captions differ", "fine = fine"]),
+    ] {
+        assert_eq!(names(&train[kind]), expected, "{kind}");
+    }
+    assert_eq!(train["unknown_tokens"]["Q"][0], "foreign");
+    assert_eq!(train["unknown_tokens"]["\\Omega"].as_array().map(Vec::len), Some(1));
+    assert_eq!(names(&record["leaks"]), ["test/leaked = train/empty"]);
+    assert_eq!(train["width"]["greatest"], 2000);
+    assert_eq!(train["tokens"]["p50"], 1);
+
+    let text = comer(&["check"], &[place.path()]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    for part in ["train: unknown tokens\n  Q in 1 caption(s), such as foreign", "leaks between splits"] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+    // The other split alone is fine, named or as a folder of its own.
+    let test = place.path().join("test");
+    for (arguments, path) in [(vec!["check", "--split", "test"], place.path()), (vec!["check"], &test)] {
+        let output = comer(&arguments, &[path]);
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+#[test]
+fn a_zip_is_checked_like_the_folder_it_was_made_of() {
+    use std::io::Write;
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("folder");
+    faulty(&folder);
+    let path = place.path().join("set.zip");
+    let mut zip = zip::ZipWriter::new(fs::File::create(&path).unwrap());
+    for split in ["train", "test"] {
+        for part in ["", "img"] {
+            for entry in fs::read_dir(folder.join(split).join(part)).unwrap().map(Result::unwrap) {
+                if entry.file_type().unwrap().is_file() {
+                    let name = Path::new("data").join(split).join(part).join(entry.file_name());
+                    zip.start_file_from_path(name, zip::write::SimpleFileOptions::default()).unwrap();
+                    zip.write_all(&fs::read(entry.path()).unwrap()).unwrap();
+                }
+            }
+        }
+    }
+    zip.finish().unwrap();
+    assert_eq!(json(&comer(&["check", "--json"], &[&path])), json(&comer(&["check", "--json"], &[&folder])));
+}
+
+#[test]
+fn what_is_no_data_set_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    write(place.path().join("text"), "no zip");
+    for (arguments, path, expected) in [
+        (vec!["check"], place.path().to_path_buf(), "no split"),
+        (vec!["check", "--split", "2014"], place.path().to_path_buf(), "has no split \"2014\""),
+        (vec!["check"], place.path().join("text"), "expected a zip or a folder"),
+        (vec!["check"], place.path().join("absent"), "absent"),
+    ] {
+        let output = comer(&arguments, &[&path]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(errors(&output).contains(expected), "{expected}: {output:?}");
+    }
+}
+
+/// The unpacked ink of CROHME and its zip of pictures, or none (said in one line) where they are absent.
+fn crohme() -> Option<(PathBuf, PathBuf)> {
+    let shared = std::env::var_os("COMER_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    let zip = shared.join("data/crohme.zip");
+    let inkml = std::env::var_os("COMER_INKML").map(PathBuf::from);
+    match inkml.filter(|folder| folder.is_dir() && zip.is_file()) {
+        Some(folder) => Some((folder, zip)),
+        None => {
+            eprintln!(
+                "skipped: needs CROHME's ink unpacked (COMER_INKML names its folder) and {}",
+                zip.display()
+            );
+            None
+        }
+    }
+}
+
+#[test]
+fn crohme_comes_out_as_its_authors_made_it() {
+    let Some((inkml, zip)) = crohme() else { return };
+    let out = tempfile::tempdir().unwrap();
+    // Captions were partly corrected by hand, so a few cannot come out the same.
+    for (split, least) in [("train", 99.9), ("2014", 99.0), ("2016", 100.0)] {
+        let output = comer(&["render"], &[&inkml.join(split), out.path()]);
+        assert!(output.status.success(), "{output:?}");
+        let (ours, theirs) = (Dataset::open(out.path(), split).unwrap(), Dataset::open(&zip, split).unwrap());
+        let ours: HashMap<&str, _> =
+            ours.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
+        let mut same = 0;
+        for sample in &theirs.samples {
+            let Some(own) = ours.get(sample.name.as_str()) else { continue };
+            assert!(own.picture == sample.picture, "{split}/{}: another picture", sample.name);
+            let spaced: Vec<&str> = sample.caption.split_whitespace().collect();
+            same += usize::from(own.caption == spaced.join(" "));
+        }
+        let share = 100.0 * same as f64 / theirs.samples.len() as f64;
+        eprintln!("{split}: {same} of {} captions are the same, {share:.2} %", theirs.samples.len());
+        assert!(share >= least, "{split}: {share:.2} % of the captions are the same, expected {least}");
+    }
+}

@@ -1,0 +1,369 @@
+//! Reads raw LaTeX into rows of symbols with their scripts, and writes them as captions have them.
+
+use super::Normalizer;
+use crate::error::{Error, Result};
+use crate::symbols::{Command, command};
+use crate::token::Token;
+
+const UNKNOWN: &str = "it is not in the vocabulary";
+/// Deepest nesting of braces and arguments.
+const DEEPEST: usize = 100;
+
+/// Symbols whose scripts stand below and above.
+const WITH_LIMITS: [&str; 15] = [
+    r"\sum", r"\prod", r"\coprod", r"\int", r"\iint", r"\iiint", r"\oint", r"\bigcup", r"\bigcap", r"\lim",
+    r"\limsup", r"\liminf", r"\max", r"\min", r"\sup",
+];
+
+/// A symbol, fraction, root or group with its scripts.
+#[derive(Default)]
+struct Item {
+    words: Vec<String>,
+    limits: bool,
+    sub: Option<Vec<Item>>,
+    sup: Option<Vec<Item>>,
+}
+
+impl Item {
+    fn new(words: Vec<String>) -> Self {
+        Self { words, ..Self::default() }
+    }
+
+    fn has_scripts(&self) -> bool {
+        self.sub.is_some() || self.sup.is_some()
+    }
+
+    /// The symbol, if it is one character.
+    fn letter(&self) -> Option<char> {
+        match &self.words[..] {
+            [word] if word.len() == 1 => word.chars().next(),
+            _ => None,
+        }
+    }
+}
+
+fn write(row: &[Item], words: &mut Vec<String>) {
+    for item in row {
+        words.extend_from_slice(&item.words);
+        if item.limits {
+            words.push(r"\limits".into());
+        }
+        for (sign, script) in [("_", &item.sub), ("^", &item.sup)] {
+            if let Some(row) = script {
+                words.push(sign.into());
+                write_braced(row, words);
+            }
+        }
+    }
+}
+
+fn write_braced(row: &[Item], words: &mut Vec<String>) {
+    words.push("{".into());
+    write(row, words);
+    words.push("}".into());
+}
+
+/// Reads a formula from left to right.
+pub(super) struct Reader<'a> {
+    normalizer: &'a Normalizer,
+    tokens: Vec<Token<'a>>,
+    position: usize,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(normalizer: &'a Normalizer, tokens: Vec<Token<'a>>) -> Self {
+        Self { normalizer, tokens, position: 0, depth: 0 }
+    }
+
+    /// The words of the whole formula's caption.
+    pub(super) fn formula(mut self) -> Result<Vec<String>> {
+        let row = self.row("}")?;
+        if let Some(token) = self.peek() {
+            return Err(self.wrong(token, "nothing that it closes is open"));
+        }
+        let mut words = Vec::new();
+        write(&row, &mut words);
+        Ok(words)
+    }
+
+    /// The next token that is more than white space or size.
+    fn peek(&mut self) -> Option<&'a str> {
+        while let Some(token) = self.tokens.get(self.position) {
+            if !is_passed_over(token.text) {
+                return Some(token.text);
+            }
+            let fence = matches!(command(token.text), Some(Command::Left | Command::Right));
+            self.position += 1;
+            // The delimiter that is not there: `\left.`
+            if fence && self.tokens.get(self.position).is_some_and(|next| next.text == ".") {
+                self.position += 1;
+            }
+        }
+        None
+    }
+
+    fn next_is(&mut self, expected: &str) -> bool {
+        let found = self.peek() == Some(expected);
+        self.position += usize::from(found);
+        found
+    }
+
+    fn wrong(&self, token: &str, reason: &'static str) -> Error {
+        Error::Formula { position: self.position + 1, token: token.into(), reason }
+    }
+
+    /// Keeps count of the nesting, so that no formula overflows the stack.
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth == DEEPEST {
+            let token = self.tokens.get(self.position).map_or("", |token| token.text);
+            return Err(self.wrong(token, "it is nested more than 100 deep"));
+        }
+        self.depth += 1;
+        let found = read(self);
+        self.depth -= 1;
+        found
+    }
+
+    /// Items up to `end`, a closing brace or the end of the formula.
+    fn row(&mut self, end: &str) -> Result<Vec<Item>> {
+        let mut row: Vec<Item> = Vec::new();
+        while let Some(token) = self.peek().filter(|&token| token != "}" && token != end) {
+            if token == r"\over" {
+                self.position += 1;
+                self.functions(&mut row);
+                let below = self.deeper(|reader| reader.row(end))?;
+                return Ok(vec![self.command(r"\frac", &[&row, &below])?]);
+            }
+            // A prime with nothing before it is a symbol of its own: `f^{'}`.
+            let lone = row.is_empty() && token.starts_with('\'');
+            let mut items = if lone { Vec::new() } else { self.atom()? };
+            self.scripts(&mut items, lone)?;
+            row.append(&mut items);
+        }
+        self.functions(&mut row);
+        Ok(row)
+    }
+
+    /// Makes one token of a function's name in single letters, as `l o g`, if scripts or something to apply to follow.
+    fn functions(&self, row: &mut Vec<Item>) {
+        let mut start = 0;
+        while start + 3 <= row.len() {
+            let [first, second, third] = &row[start..start + 3] else { return };
+            let applied = start + 3 < row.len() || third.has_scripts();
+            let bare = !first.has_scripts() && !second.has_scripts();
+            let letters: Option<String> = row[start..start + 3].iter().map(Item::letter).collect();
+            let name = format!("\\{}", letters.unwrap_or_default());
+            if applied && bare && self.is_function(&name) {
+                row.drain(start..start + 2);
+                row[start].words = vec![name];
+                row[start].limits = self.takes_limits(&row[start]);
+            }
+            start += 1;
+        }
+    }
+
+    fn is_function(&self, name: &str) -> bool {
+        matches!(command(name), Some(Command::Function(_))) && self.normalizer.has(name)
+    }
+
+    /// Whether `\limits` stands before the scripts of an item.
+    fn takes_limits(&self, item: &Item) -> bool {
+        let usual = item.words.last().is_some_and(|word| WITH_LIMITS.contains(&word.as_str()));
+        (item.limits || usual) && item.has_scripts() && self.normalizer.has(r"\limits")
+    }
+
+    /// What may be an argument without braces; a group gives its items without its braces.
+    fn atom(&mut self) -> Result<Vec<Item>> {
+        self.deeper(Self::read_atom)
+    }
+
+    fn read_atom(&mut self) -> Result<Vec<Item>> {
+        let token = self.peek().unwrap_or("");
+        let start = self.position;
+        self.position += 1;
+        match token {
+            "{" => self.group(start),
+            "" | "}" => {
+                self.position = start;
+                Err(self.wrong(token, "an argument should stand here"))
+            }
+            // Scripts with nothing before them are for the caller.
+            "^" | "_" => {
+                self.position = start;
+                Ok(Vec::new())
+            }
+            r"\not" if self.next_is("=") => self.symbol(start, r"\neq"),
+            _ if is_face(token) => self.face(),
+            _ => match command(token) {
+                Some(Command::Fraction) => {
+                    let (above, below) = (self.argument()?, self.argument()?);
+                    Ok(vec![self.command(r"\frac", &[&above, &below])?])
+                }
+                Some(Command::Root) => self.root(start),
+                _ => self.symbol(start, token),
+            },
+        }
+    }
+
+    fn argument(&mut self) -> Result<Vec<Item>> {
+        match self.peek() {
+            Some(token @ ("^" | "_")) => Err(self.wrong(token, "an argument should stand here")),
+            _ => self.atom(),
+        }
+    }
+
+    fn symbol(&self, position: usize, token: &str) -> Result<Vec<Item>> {
+        let spelled = match token {
+            ":=" => self
+                .normalizer
+                .spell(":")
+                .zip(self.normalizer.spell("="))
+                .map(|(first, second)| [first, second].concat()),
+            _ => self.normalizer.spell(token),
+        };
+        match spelled {
+            Some(words) => Ok(words.into_iter().map(|word| Item::new(vec![word])).collect()),
+            None => Err(Error::Formula { position: position + 1, token: token.into(), reason: UNKNOWN }),
+        }
+    }
+
+    fn group(&mut self, start: usize) -> Result<Vec<Item>> {
+        let row = self.row("}")?;
+        if self.next_is("}") {
+            return Ok(row);
+        }
+        self.position = start;
+        Err(self.wrong("{", "it is never closed"))
+    }
+
+    /// Letters in another face, or a function's name.
+    fn face(&mut self) -> Result<Vec<Item>> {
+        if self.peek() == Some("{") {
+            let rest = &self.tokens[self.position + 1..];
+            let length = rest.iter().position(|token| token.text == "}").unwrap_or(0);
+            let name: String =
+                ["\\"].into_iter().chain(rest[..length].iter().map(|token| token.text)).collect();
+            if self.is_function(&name) {
+                self.position += length + 2;
+                return Ok(vec![Item::new(vec![name])]);
+            }
+        }
+        self.argument()
+    }
+
+    fn root(&mut self, start: usize) -> Result<Vec<Item>> {
+        let mut words = vec![self.structure(r"\sqrt")?];
+        if self.next_is("[") {
+            let (mut index, row) = (Vec::new(), self.row("]")?);
+            write(&row, &mut index);
+            // Such a bracket would end the index for whoever reads the caption.
+            let ambiguous = index.iter().any(|word| word == "]");
+            if ambiguous || !self.next_is("]") {
+                self.position = start;
+                let reason =
+                    if ambiguous { "its index has a bracket in it" } else { "its index is never closed" };
+                return Err(self.wrong(r"\sqrt", reason));
+            }
+            words.push(self.structure("[")?);
+            words.append(&mut index);
+            words.push(self.structure("]")?);
+        }
+        write_braced(&self.argument()?, &mut words);
+        Ok(vec![Item::new(words)])
+    }
+
+    /// A command with its arguments.
+    fn command(&self, name: &str, arguments: &[&[Item]]) -> Result<Item> {
+        let mut words = vec![self.structure(name)?];
+        arguments.iter().for_each(|argument| write_braced(argument, &mut words));
+        Ok(Item::new(words))
+    }
+
+    /// A token that says how the formula is built, with the braces that follow it.
+    fn structure(&self, name: &str) -> Result<String> {
+        match [name, "{", "}"].iter().find(|token| !self.normalizer.has(token)) {
+            None => Ok(name.into()),
+            Some(token) => Err(self.wrong(token, UNKNOWN)),
+        }
+    }
+
+    /// Reads the scripts that follow and gives them to the last of `items`; `lone` primes are items themselves.
+    fn scripts(&mut self, items: &mut Vec<Item>, lone: bool) -> Result<()> {
+        let mut said_limits = false;
+        let (mut sub, mut sup): (Option<Vec<Item>>, Option<Vec<Item>>) = (None, None);
+        let mut primes = Vec::new();
+        while let Some(token) = self.peek() {
+            let at = self.position;
+            match token {
+                r"\limits" => said_limits = true,
+                "'" | "''" | "'''" | "''''" => {
+                    for _ in token.chars() {
+                        primes.append(&mut self.symbol(at, "'")?);
+                    }
+                    if lone {
+                        items.append(&mut primes);
+                    }
+                }
+                "^" | "_" => {
+                    self.position += 1;
+                    let script = self.argument()?;
+                    let place = if token == "^" { &mut sup } else { &mut sub };
+                    if place.is_some() {
+                        self.position = at;
+                        return Err(self.wrong(token, "the symbol before has such a script already"));
+                    }
+                    *place = Some(script);
+                    continue;
+                }
+                _ => break,
+            }
+            self.position += 1;
+        }
+        if !primes.is_empty() {
+            primes.append(&mut sup.unwrap_or_default());
+            sup = Some(primes);
+        }
+        let written = |script: Option<Vec<Item>>| script.filter(|row| !row.is_empty());
+        let (sub, sup) = (written(sub), written(sup));
+        if sub.is_none() && sup.is_none() {
+            return Ok(());
+        }
+        for (sign, script) in [("_", &sub), ("^", &sup)] {
+            if script.is_some() {
+                self.structure(sign)?;
+            }
+        }
+        // Scripts of a group are written at its last symbol, unless that has its own.
+        let taken =
+            |item: &Item| (item.sub.is_some() && sub.is_some()) || (item.sup.is_some() && sup.is_some());
+        if items.last().is_none_or(taken) {
+            let mut words = Vec::new();
+            write_braced(items, &mut words);
+            *items = vec![Item::new(words)];
+        }
+        if let Some(last) = items.last_mut() {
+            last.sub = sub.or(last.sub.take());
+            last.sup = sup.or(last.sup.take());
+            last.limits |= said_limits;
+            last.limits = self.takes_limits(last);
+        }
+        Ok(())
+    }
+}
+
+/// Commands whose argument is only written in another face, or read as one word.
+fn is_face(token: &str) -> bool {
+    let more = [r"\operatorname", r"\textnormal", r"\boldsymbol", r"\mathnormal", r"\hbox", r"\mathop"];
+    matches!(command(token), Some(Command::Face)) || more.contains(&token)
+}
+
+/// White space, sizes and styles, which captions do not have.
+fn is_passed_over(token: &str) -> bool {
+    match command(token) {
+        Some(Command::Space | Command::Left | Command::Right | Command::Big | Command::Style) => true,
+        Some(Command::Limits(kept)) => !kept,
+        // A backslash at the end was a space that somebody trimmed.
+        _ => ["$", "~", r"\", r"\rm", r"\it", r"\bf", r"\nonumber"].contains(&token),
+    }
+}
