@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use rayon::prelude::*;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors, View};
 use serde_json::{Map, Value};
@@ -140,7 +141,7 @@ fn read(bytes: &[u8]) -> Result<ModelFile, String> {
         &vocab,
         tensors.iter().map(|(name, view)| (name.as_str(), view.shape())).collect(),
     )?;
-    let weights = tensors.iter().map(|(name, view)| Ok((name.clone(), widen(name, view)?)));
+    let weights = tensors.par_iter().map(|(name, view)| Ok((name.clone(), widen(name, view)?)));
     let weights = weights.collect::<Result<_, String>>()?;
     let views = tensors.iter().map(|(name, view)| (name.as_str(), view.dtype(), view.shape(), view.data()));
     if part("checksum")? != &checksum(metadata, views) {

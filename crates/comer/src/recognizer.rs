@@ -87,9 +87,13 @@ impl Recognizer {
     /// Prepares a model.
     pub fn new(model: ModelFile) -> Result<Self> {
         model.validate()?;
+        let (encoder, decoder) = rayon::join(
+            || Encoder::new(&model),
+            || Decoder::new(&model.config, model.vocab.len(), &model.weights),
+        );
         Ok(Self {
-            encoder: Encoder::new(&model),
-            decoder: Decoder::new(&model.config, model.vocab.len(), &model.weights)?,
+            encoder,
+            decoder: decoder?,
             grammar: Grammar::new(&model.vocab),
             config: model.config,
             vocab: model.vocab,

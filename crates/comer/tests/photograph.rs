@@ -10,6 +10,7 @@ use comer::photo::{self, clean};
 use comer::recognizer::{Options, Recognizer};
 use comer::{Picture, Vocab};
 use common::shared;
+use rayon::prelude::*;
 use synthetic::{SCENES, photograph};
 
 /// Every this many pictures of the set are read.
@@ -39,7 +40,7 @@ fn photographs_cost_little() {
     eprintln!("{} pictures as they are: {own:.1}", samples.len());
     let mut losses = Vec::new();
     for scene in &SCENES {
-        let pictures = samples.iter().enumerate().map(|(index, sample)| {
+        let pictures = samples.par_iter().enumerate().map(|(index, sample)| {
             let picture = &sample.picture;
             let photo = photograph(picture.width(), picture.height(), picture.pixels(), scene, index as u64);
             clean(&photo, &photo::Options::default()).ok()
