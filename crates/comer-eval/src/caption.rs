@@ -5,6 +5,7 @@
 //! superscript, `\limits` after a sum, an integral or a limit with a script, `\prime` for `'`, one name for each
 //! symbol; no sizes, faces, styles or spaces.
 
+mod item;
 mod reader;
 #[cfg(test)]
 mod tests;

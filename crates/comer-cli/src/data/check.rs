@@ -169,7 +169,7 @@ impl Findings {
     fn json(&self) -> Value {
         let mut object = json!({ "formulas": self.formulas });
         for (name, cases) in self.faults().into_iter().chain(self.remarks()) {
-            object[name.replace(' ', "_")] = json!(cases);
+            object[name.replace(' ', "_").to_lowercase()] = json!(cases);
         }
         object["unknown_tokens"] = json!(self.unknown_tokens);
         for (name, numbers) in self.measures() {

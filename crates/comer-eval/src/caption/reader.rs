@@ -1,6 +1,7 @@
-//! Reads raw LaTeX into rows of symbols with their scripts, and writes them as captions have them.
+//! Reads raw LaTeX into rows of symbols with their scripts.
 
 use super::Normalizer;
+use super::item::{Item, write, write_braced};
 use crate::error::{Error, Result};
 use crate::symbols::{Command, command};
 use crate::token::Token;
@@ -14,54 +15,6 @@ const WITH_LIMITS: [&str; 15] = [
     r"\sum", r"\prod", r"\coprod", r"\int", r"\iint", r"\iiint", r"\oint", r"\bigcup", r"\bigcap", r"\lim",
     r"\limsup", r"\liminf", r"\max", r"\min", r"\sup",
 ];
-
-/// A symbol, fraction, root or group with its scripts.
-#[derive(Default)]
-struct Item {
-    words: Vec<String>,
-    limits: bool,
-    sub: Option<Vec<Item>>,
-    sup: Option<Vec<Item>>,
-}
-
-impl Item {
-    fn new(words: Vec<String>) -> Self {
-        Self { words, ..Self::default() }
-    }
-
-    fn has_scripts(&self) -> bool {
-        self.sub.is_some() || self.sup.is_some()
-    }
-
-    /// The symbol, if it is one character.
-    fn letter(&self) -> Option<char> {
-        match &self.words[..] {
-            [word] if word.len() == 1 => word.chars().next(),
-            _ => None,
-        }
-    }
-}
-
-fn write(row: &[Item], words: &mut Vec<String>) {
-    for item in row {
-        words.extend_from_slice(&item.words);
-        if item.limits {
-            words.push(r"\limits".into());
-        }
-        for (sign, script) in [("_", &item.sub), ("^", &item.sup)] {
-            if let Some(row) = script {
-                words.push(sign.into());
-                write_braced(row, words);
-            }
-        }
-    }
-}
-
-fn write_braced(row: &[Item], words: &mut Vec<String>) {
-    words.push("{".into());
-    write(row, words);
-    words.push("}".into());
-}
 
 /// Reads a formula from left to right.
 pub(super) struct Reader<'a> {
