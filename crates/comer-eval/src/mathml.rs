@@ -1,7 +1,6 @@
 //! Formulas as MathML, so that a report shows them without any other program.
 //!
-//! Written from our own tree: a looping prediction may be nested without end, which the parsers of others answer with
-//! an overflow of the stack.
+//! Written from our own tree and without recursion, for a looping prediction may be nested without end.
 
 use crate::error::Result;
 use crate::latex::{Expression, Kind, parse};
