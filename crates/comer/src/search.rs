@@ -2,7 +2,7 @@
 //!
 //! The search knows token numbers and a decoder that it can ask for the next token's probabilities, nothing of tensors.
 //! 1. Each direction keeps its best `beam` prefixes, all in one batch; one that ends becomes a candidate.
-//! 2. Every candidate that may still win is written again in the other direction (see [`rescore`]).
+//! 2. Every candidate that may still win is written again in the other direction (see `rescore`).
 //! 3. The best sum of both directions' scores wins.
 
 mod beam;
