@@ -17,7 +17,7 @@ use crate::common::{progress_bar, read_vocab, search_folder, use_threads};
 
 /// Draw every .inkml below a folder as CROHME's pictures are drawn, with captions in the tokens of a vocabulary.
 ///
-/// Writes OUT_DIR/<split>/img/<name>.png, OUT_DIR/<split>/caption.txt, and OUT_DIR/<split>/left-out.tsv with the files
+/// Writes OUT_DIR/SPLIT/img/NAME.png, OUT_DIR/SPLIT/caption.txt, and OUT_DIR/SPLIT/left-out.tsv with the files
 /// that could not be used and why; these cost nothing but themselves. The captions are made of the LaTeX that each file
 /// gives as `truth`, written the way CROHME's captions are. Nothing stands under its final name until all is done, and
 /// a split that is there already is not touched. The exit code is 0 if anything was drawn.
