@@ -173,3 +173,29 @@ impl Journal {
         writeln!(self.file, "{name}\t{latex}").with_context(|| self.path.display().to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_evaluation_goes_on_where_it_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(folder.path(), "# model a").unwrap();
+        assert!(journal.done.is_empty());
+        journal.note("one", "x ^ { 2 }").unwrap();
+        journal.note("two", "y").unwrap();
+        // Killed in the middle of a line.
+        write!(journal.file, "three\tz + ").unwrap();
+        drop(journal);
+
+        let again = Journal::open(folder.path(), "# model a").unwrap();
+        let expected = [("one", "x ^ { 2 }"), ("two", "y")].map(|(name, latex)| (name.into(), latex.into()));
+        assert_eq!(again.done, HashMap::from(expected));
+        drop(again);
+        assert!(
+            Journal::open(folder.path(), "# model b").unwrap().done.is_empty(),
+            "another model starts anew"
+        );
+    }
+}

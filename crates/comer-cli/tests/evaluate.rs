@@ -1,0 +1,47 @@
+//! `comer evaluate` on a set of our own: a report, and a broken picture that costs one file.
+
+#[path = "../../comer/tests/common/mod.rs"]
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use comer::{Ink, Precision};
+use serde_json::Value;
+
+#[test]
+fn a_set_is_read_and_scored_and_a_broken_picture_costs_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (images, model) = (folder.path().join("set/own/img"), folder.path().join("tiny.safetensors"));
+    fs::create_dir_all(&images).unwrap();
+    common::golden_model("fusion").save(&model, Precision::F32).unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    let mut captions = String::from("broken\tx\n");
+    fs::write(images.join("broken.png"), "no picture").unwrap();
+    for name in ["fraction", "root", "square"] {
+        let ink = Ink::from_inkml(&fs::read(samples.join(format!("{name}.inkml"))).unwrap()).unwrap();
+        fs::write(images.join(format!("{name}.png")), ink.draw().unwrap().to_png().unwrap()).unwrap();
+        captions += &format!("{name}\t{}\n", ink.latex().unwrap());
+    }
+    fs::write(folder.path().join("set/own/caption.txt"), captions).unwrap();
+
+    let out = folder.path().join("out");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+    command.args(["evaluate", "--split", "own", "--json", "--greedy", "--model"]).arg(&model);
+    let output =
+        command.arg("--data").arg(folder.path().join("set")).arg("--out").arg(&out).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let talk = String::from_utf8_lossy(&output.stderr);
+    assert!(talk.contains("broken"), "{talk}");
+    let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&figures["files"], &figures["missing"]), (&Value::from(4), &Value::from(1)));
+    assert!(figures["token"]["exp_rate"].is_number() && figures["caption"]["le3"].is_number(), "{figures}");
+
+    let mut written: Vec<String> =
+        fs::read_dir(&out).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    written.sort();
+    assert_eq!(written, ["predictions.tsv", "report.html", "report.json", "report.md"]);
+    let predictions = fs::read_to_string(out.join("predictions.tsv")).unwrap();
+    assert_eq!(predictions.lines().count(), 3, "{predictions}");
+}
