@@ -8,6 +8,8 @@ mod evaluate;
 mod import;
 mod recognize;
 mod score;
+#[cfg(feature = "train")]
+mod train;
 
 use std::process::ExitCode;
 
@@ -30,6 +32,8 @@ enum Command {
     Bench(bench::Arguments),
     Import(import::Arguments),
     Data(data::Arguments),
+    #[cfg(feature = "train")]
+    Train(train::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +45,8 @@ fn main() -> ExitCode {
         Command::Data(arguments) => data::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Score(arguments) => score::run(&arguments),
+        #[cfg(feature = "train")]
+        Command::Train(arguments) => train::run(&arguments),
     };
     match result {
         Ok(code) => code,

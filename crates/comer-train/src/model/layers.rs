@@ -11,7 +11,7 @@ use comer::config::NORM_EPSILON;
 use comer::weights::Weights;
 
 /// Weight of the newest batch in the running statistics of batch norms.
-const NORM_MOMENTUM: f64 = 0.1;
+pub(crate) const NORM_MOMENTUM: f64 = 0.1;
 
 /// Hands out the tensors of a model file to the layers that ask for them by name.
 pub(super) struct Source<'a> {

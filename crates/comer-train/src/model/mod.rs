@@ -102,7 +102,7 @@ impl ModuleVisitor for Collector {
 }
 
 /// The model file's name for a path of the module tree: the DenseNet's tensors stand directly under the encoder.
-fn file_name(path: &[String]) -> String {
+pub(crate) fn file_name(path: &[String]) -> String {
     let parts: Vec<&str> = path.iter().map(String::as_str).filter(|&part| part != "densenet").collect();
     parts.join(".")
 }

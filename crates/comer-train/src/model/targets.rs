@@ -49,6 +49,39 @@ impl Targets {
         Tensor::from_data(TensorData::new(self.inputs.clone(), [self.rows, self.steps]), device)
     }
 
+    /// How many answers are not padding.
+    pub fn count(&self) -> usize {
+        self.answers.iter().filter(|&&token| token != i32::from(PAD)).count()
+    }
+
+    /// How many answers that are not padding have the greatest of the `logits` (`[rows, steps, tokens]`).
+    pub fn correct(&self, logits: Tensor<3>) -> usize {
+        let tokens = logits.dims()[2];
+        let logits = logits.into_data().try_to_vec::<f32>().expect("logits are f32");
+        let greatest = |row: &[f32]| (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]));
+        let rows = self.answers.iter().zip(logits.chunks_exact(tokens));
+        let right = rows.filter(|(answer, row)| {
+            **answer != i32::from(PAD) && greatest(row) == usize::try_from(**answer).ok()
+        });
+        right.count()
+    }
+
+    /// [`Self::loss`] with a share `smoothing` of each answer spread over all tokens.
+    pub fn smooth_loss(&self, logits: Tensor<3>, smoothing: f64) -> Tensor<1> {
+        if smoothing == 0.0 {
+            return self.loss(logits);
+        }
+        let [rows, steps, tokens] = logits.dims();
+        let present: Vec<f32> =
+            self.answers.iter().map(|&token| f32::from(u8::from(token != i32::from(PAD)))).collect();
+        let present: Tensor<1> =
+            Tensor::from_data(TensorData::new(present, [rows * steps]), &logits.device());
+        let logarithms = log_softmax(logits.clone().reshape([rows * steps, tokens]), 1);
+        let spread: Tensor<1> = logarithms.mean_dim(1).squeeze_dim(1);
+        let spread = (spread * present).sum().neg() / self.count() as f32;
+        self.loss(logits) * (1.0 - smoothing) + spread * smoothing
+    }
+
     /// Cross entropy of `logits` (`[rows, steps, tokens]`): the mean over the answers that are not padding.
     pub fn loss(&self, logits: Tensor<3>) -> Tensor<1> {
         let device = logits.device();
@@ -56,10 +89,9 @@ impl Targets {
         let answers: Tensor<1, Int> =
             Tensor::from_data(TensorData::new(self.answers.clone(), [rows * steps]), &device);
         let present = answers.clone().not_equal_elem(i64::from(PAD)).float();
-        let count = self.answers.iter().filter(|&&token| token != i32::from(PAD)).count();
         let log_probabilities = log_softmax(logits.reshape([rows * steps, tokens]), 1);
         let chosen: Tensor<1> = log_probabilities.gather(1, answers.unsqueeze_dim(1)).squeeze_dim(1);
-        (chosen * present).sum().neg() / count as f32
+        (chosen * present).sum().neg() / self.count() as f32
     }
 }
 

@@ -1,0 +1,146 @@
+//! Varies pictures: their strokes, where they are at hand, and their size.
+
+use comer::image::Picture;
+use comer::ink::{Ink, Point, Stroke};
+use rand::{Rng, RngExt};
+
+use crate::error::Result;
+use crate::recipe::Augmentation;
+use crate::samples::Sample;
+
+/// A sample's picture as the network is to see it in this epoch; `size` is the epoch's own factor.
+pub fn vary(
+    sample: &Sample,
+    recipe: &Augmentation,
+    size: f64,
+    random: &mut impl Rng,
+) -> Result<Picture> {
+    let drawn = match &sample.ink {
+        // What cannot be drawn is taken as it was stored.
+        Some(ink) if changes_strokes(recipe) && random.random::<f64>() < recipe.share => {
+            redraw(ink, recipe, random).ok()
+        }
+        _ => None,
+    };
+    let [least, most] = recipe.scale;
+    let factor = between(least, most, random) * size;
+    let picture = drawn.as_ref().unwrap_or(&sample.picture);
+    let scaled = if factor == 1.0 { picture.clone() } else { picture.scale(factor)? };
+    Ok(scaled.fit()?)
+}
+
+fn changes_strokes(recipe: &Augmentation) -> bool {
+    recipe.rotation > 0.0
+        || recipe.slant > 0.0
+        || recipe.stretch > 1.0
+        || recipe.jitter > 0.0
+        || recipe.symbol_scale > 1.0
+}
+
+/// The ink written by another hand: symbols moved and resized a little, the whole turned, slanted and stretched.
+fn redraw(ink: &Ink, recipe: &Augmentation, random: &mut impl Rng) -> comer::Result<Picture> {
+    let mut strokes: Vec<Stroke> = ink.strokes().to_vec();
+    if recipe.jitter > 0.0 || recipe.symbol_scale > 1.0 {
+        for symbol in ink.symbols() {
+            vary_symbol(&mut strokes, &symbol.strokes, recipe, random);
+        }
+    }
+    let angle = between(-recipe.rotation, recipe.rotation, random).to_radians();
+    let slant = between(-recipe.slant, recipe.slant, random).to_radians().tan();
+    let stretch = factor(recipe.stretch, random);
+    let (sine, cosine) = angle.sin_cos();
+    for point in strokes.iter_mut().flat_map(|stroke| &mut stroke.points) {
+        let (x, y) = ((point.x + slant * point.y) * stretch, point.y);
+        *point = Point { x: cosine * x - sine * y, y: sine * x + cosine * y };
+    }
+    Ink::new(strokes)?.draw()
+}
+
+/// Moves and resizes the strokes of one symbol about their middle.
+fn vary_symbol(strokes: &mut [Stroke], own: &[usize], recipe: &Augmentation, random: &mut impl Rng) {
+    let points = || own.iter().flat_map(|&stroke| &strokes[stroke].points);
+    let bounds = |axis: fn(&Point) -> f64| {
+        points().map(axis).fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
+    };
+    let ((left, right), (top, bottom)) = (bounds(|point| point.x), bounds(|point| point.y));
+    let side = (right - left).max(bottom - top);
+    let middle = Point { x: (left + right) / 2.0, y: (top + bottom) / 2.0 };
+    let scale = factor(recipe.symbol_scale, random);
+    let shift = || recipe.jitter * side;
+    let moved = Point {
+        x: middle.x + between(-shift(), shift(), random),
+        y: middle.y + between(-shift(), shift(), random),
+    };
+    for &stroke in own {
+        for point in &mut strokes[stroke].points {
+            *point = Point {
+                x: moved.x + (point.x - middle.x) * scale,
+                y: moved.y + (point.y - middle.y) * scale,
+            };
+        }
+    }
+}
+
+fn between(least: f64, most: f64, random: &mut impl Rng) -> f64 {
+    least + (most - least) * random.random::<f64>()
+}
+
+/// A factor from `1 / most` to `most`, as often above 1 as below.
+fn factor(most: f64, random: &mut impl Rng) -> f64 {
+    most.powf(between(-1.0, 1.0, random))
+}
+
+#[cfg(test)]
+mod tests {
+    use comer::ink::Symbol;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    fn sample() -> Sample {
+        let line = |points: &[(f64, f64)]| Stroke { points: points.iter().map(|&(x, y)| Point { x, y }).collect() };
+        let strokes = vec![line(&[(0.0, 0.0), (40.0, 100.0)]), line(&[(90.0, 0.0), (90.0, 120.0), (130.0, 60.0)])];
+        let symbols = [0, 1].map(|stroke| Symbol { label: "x".into(), strokes: vec![stroke] }).to_vec();
+        let ink = Ink::new(strokes).unwrap().with_symbols(symbols).unwrap();
+        Sample { name: "two".into(), tokens: vec![5, 6], picture: ink.draw().unwrap(), ink: Some(ink) }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_picture() {
+        let all = Augmentation {
+            rotation: 5.0,
+            slant: 10.0,
+            stretch: 1.2,
+            jitter: 0.1,
+            symbol_scale: 1.1,
+            ..Augmentation::default()
+        };
+        let sample = sample();
+        let draw = |seed| vary(&sample, &all, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+    }
+
+    #[test]
+    fn without_variation_the_picture_is_the_stored_one_at_the_epochs_size() {
+        let none = Augmentation { scale: [1.0, 1.0], ..Augmentation::default() };
+        let (sample, mut random) = (sample(), ChaCha8Rng::seed_from_u64(0));
+        assert_eq!(vary(&sample, &none, 1.0, &mut random).unwrap(), sample.picture);
+        let half = vary(&sample, &none, 0.5, &mut random).unwrap();
+        assert_eq!(half.width(), (sample.picture.width() as f64 / 2.0).round_ties_even() as usize);
+    }
+
+    #[test]
+    fn rotation_turns_the_ink() {
+        let mut sample = sample();
+        let bar = Stroke { points: vec![Point { x: 0.0, y: 0.0 }, Point { x: 100.0, y: 0.0 }] };
+        let post = Stroke { points: vec![Point { x: 0.0, y: 0.0 }, Point { x: 0.0, y: 100.0 }] };
+        sample.ink = Some(Ink::new(vec![bar, post]).unwrap());
+        let turned = Augmentation { rotation: 45.0, scale: [1.0, 1.0], ..Augmentation::default() };
+        let sizes: Vec<usize> = (0..8)
+            .map(|seed| vary(&sample, &turned, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap().width())
+            .collect();
+        assert!(sizes.iter().any(|&width| width != sizes[0]), "{sizes:?}");
+    }
+}

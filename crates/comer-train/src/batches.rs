@@ -1,0 +1,205 @@
+//! Which samples share a batch, and the pictures of a batch, made ready by threads of their own while the network works.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use comer::TokenId;
+use comer::image::Picture;
+use rand::seq::SliceRandom;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use crate::augment;
+use crate::error::{Error, Result};
+use crate::recipe::{Batches, Order, Recipe};
+use crate::samples::Sample;
+
+/// Pictures and their formulas.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    /// Each in its own size.
+    pub pictures: Vec<Picture>,
+    /// The tokens of each.
+    pub formulas: Vec<Vec<TokenId>>,
+}
+
+/// The samples of each batch of an epoch, by their places. The same for the same seed and epoch.
+pub fn plan(samples: &[Sample], recipe: &Recipe, epoch: usize) -> Vec<Vec<usize>> {
+    let mut random = generator(recipe.seed, epoch, usize::MAX);
+    let mut order: Vec<usize> = (0..samples.len()).collect();
+    match recipe.batches.order {
+        Order::Area => order.sort_by_key(|&index| area(&samples[index])),
+        Order::Random => order.shuffle(&mut random),
+    }
+    let mut batches = group(samples, &order, &recipe.batches, recipe.size(epoch));
+    batches.shuffle(&mut random);
+    batches
+}
+
+fn area(sample: &Sample) -> usize {
+    sample.picture.width() * sample.picture.height()
+}
+
+/// Fills batches in the given order up to the limits.
+fn group(samples: &[Sample], order: &[usize], limits: &Batches, size: f64) -> Vec<Vec<usize>> {
+    let mut batches: Vec<Vec<usize>> = Vec::new();
+    let mut largest = 0.0f64;
+    for &index in order {
+        let own = area(&samples[index]) as f64 * size * size;
+        match batches.last_mut() {
+            Some(batch)
+                if batch.len() < limits.pictures
+                    && largest.max(own) * (batch.len() + 1) as f64 <= limits.pixels as f64 =>
+            {
+                batch.push(index);
+                largest = largest.max(own);
+            }
+            _ => {
+                batches.push(vec![index]);
+                largest = own;
+            }
+        }
+    }
+    batches
+}
+
+/// A generator for one purpose: nothing else that was drawn before changes it, so that a run can go on anywhere.
+fn generator(seed: u64, epoch: usize, batch: usize) -> ChaCha8Rng {
+    let mut bytes = [0; 32];
+    for (part, value) in bytes.chunks_exact_mut(8).zip([seed, epoch as u64, batch as u64]) {
+        part.copy_from_slice(&value.to_le_bytes());
+    }
+    ChaCha8Rng::from_seed(bytes)
+}
+
+/// Makes the batch at a place of the plan.
+pub fn make(samples: &[Sample], recipe: &Recipe, epoch: usize, place: usize, own: &[usize]) -> Result<Batch> {
+    let mut random = generator(recipe.seed, epoch, place);
+    let size = recipe.size(epoch);
+    let picture = |&index: &usize| {
+        let sample: &Sample = &samples[index];
+        augment::vary(sample, &recipe.augmentation, size, &mut random)
+            .map_err(|error| Error::Data(format!("{}: {error}", sample.name)))
+    };
+    let pictures = own.iter().map(picture).collect::<Result<_>>()?;
+    Ok(Batch { pictures, formulas: own.iter().map(|&index| samples[index].tokens.clone()).collect() })
+}
+
+/// Hands the batches of an epoch from place `first` on to `use_batch`, in order, while threads make the next ones.
+/// `use_batch` answers whether to go on.
+pub fn each(
+    samples: &[Sample],
+    recipe: &Recipe,
+    epoch: usize,
+    first: usize,
+    mut use_batch: impl FnMut(usize, Batch) -> Result<bool>,
+) -> Result<()> {
+    const WORKERS: usize = 2;
+    const AHEAD: usize = 4;
+    let plan = plan(samples, recipe, epoch);
+    let next = AtomicUsize::new(first);
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::sync_channel(AHEAD);
+        for _ in 0..WORKERS {
+            let (sender, plan, next) = (sender.clone(), &plan, &next);
+            scope.spawn(move || {
+                loop {
+                    let place = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(own) = plan.get(place) else { break };
+                    let batch = make(samples, recipe, epoch, place, own);
+                    // Nobody listens any more when the epoch was left early.
+                    if sender.send((place, batch)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        // Workers finish in any order.
+        let mut early = BTreeMap::new();
+        for place in first..plan.len() {
+            let batch = loop {
+                if let Some(batch) = early.remove(&place) {
+                    break batch;
+                }
+                let Ok((done, batch)) = receiver.recv() else {
+                    return Err(Error::Data("a thread that makes batches has died".into()));
+                };
+                early.insert(done, batch);
+            };
+            if !use_batch(place, batch?)? {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(count: usize) -> Vec<Sample> {
+        (0..count)
+            .map(|index| {
+                let (width, height) = (20 + 7 * (index % 13), 16 + index % 5);
+                let picture = Picture::new(width, height, vec![0; width * height]).unwrap();
+                Sample { name: index.to_string(), tokens: vec![3 + index as u16], picture, ink: None }
+            })
+            .collect()
+    }
+
+    fn recipe(order: Order) -> Recipe {
+        let mut recipe = Recipe::default();
+        recipe.batches = Batches { pictures: 4, pixels: 6000, order, accumulate: 1 };
+        recipe
+    }
+
+    #[test]
+    fn batches_keep_their_limits_and_hold_every_sample_once() {
+        let samples = samples(50);
+        for order in [Order::Area, Order::Random] {
+            let recipe = recipe(order);
+            let plans = [0, 1].map(|epoch| plan(&samples, &recipe, epoch));
+            assert_ne!(plans[0], plans[1]);
+            assert_eq!(plans[0], plan(&samples, &recipe, 0));
+            let mut all: Vec<usize> = plans[0].iter().flatten().copied().collect();
+            all.sort();
+            assert_eq!(all, (0..50).collect::<Vec<_>>());
+            for batch in &plans[0] {
+                let largest = batch.iter().map(|&index| area(&samples[index])).max().unwrap();
+                assert!(batch.len() <= 4 && (batch.len() == 1 || largest * batch.len() <= 6000), "{batch:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn batches_come_in_order_and_from_the_middle_they_are_the_same() {
+        let (samples, recipe) = (samples(40), recipe(Order::Random));
+        let collect = |first| {
+            let mut list = Vec::new();
+            let each = each(&samples, &recipe, 3, first, |place, batch| {
+                list.push((place, batch));
+                Ok(true)
+            });
+            each.unwrap();
+            list
+        };
+        let all = collect(0);
+        assert_eq!(all.iter().map(|(place, _)| *place).collect::<Vec<_>>(), (0..all.len()).collect::<Vec<_>>());
+        assert_eq!(collect(4), all[4..]);
+    }
+
+    #[test]
+    fn an_epoch_can_be_left_early() {
+        let (samples, recipe) = (samples(40), recipe(Order::Area));
+        let mut seen = 0;
+        each(&samples, &recipe, 0, 0, |_, _| {
+            seen += 1;
+            Ok(seen < 2)
+        })
+        .unwrap();
+        assert_eq!(seen, 2);
+    }
+}

@@ -1,0 +1,173 @@
+//! A device that computes gradients: the network on Burn, or on plain slices where there is no GPU.
+
+use std::collections::BTreeMap;
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
+use burn::prelude::*;
+use comer::config::ModelConfig;
+use comer::image::{self, Picture};
+use comer::weights::{self, Weights, tensor_specs};
+use comer::{ModelFile, Vocab};
+
+use crate::batches::Batch;
+use crate::cpu::{self, Grid, NormStatistics};
+use crate::device::device;
+use crate::error::Result;
+use crate::model::layers::NORM_MOMENTUM;
+use crate::model::targets::Targets;
+use crate::model::{Comer, file_name, picture_tensors};
+use crate::recipe::Recipe;
+
+/// What a batch gave.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    /// Cross entropy, the mean over the answers.
+    pub loss: f64,
+    /// Tokens that were asked for.
+    pub answers: usize,
+    /// Those of them that were found the likeliest.
+    pub correct: usize,
+    /// The gradient of each trainable tensor.
+    pub gradients: Weights,
+    /// The running statistics after the batch.
+    pub running: Weights,
+}
+
+/// Something that computes gradients.
+pub trait Network {
+    /// The loss of a batch and its gradients. The same for the same seed.
+    fn step(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<Step>;
+}
+
+/// The network on this machine's processor, by our own kernels. Pictures and formulas keep their own sizes.
+pub struct CpuNetwork {
+    config: ModelConfig,
+    label_smoothing: f32,
+}
+
+impl CpuNetwork {
+    /// A network of this shape.
+    pub fn new(config: ModelConfig, label_smoothing: f64) -> Self {
+        Self { config, label_smoothing: label_smoothing as f32 }
+    }
+}
+
+impl Network for CpuNetwork {
+    fn step(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<Step> {
+        let network = cpu::Network {
+            config: &self.config,
+            weights,
+            seed: (seed ^ (seed >> 32)) as u32,
+            label_smoothing: self.label_smoothing,
+        };
+        let sizes = batch.pictures.iter().map(|picture| (picture.height(), picture.width())).collect();
+        let pixels: Vec<f32> =
+            batch.pictures.iter().flat_map(Picture::pixels).map(|&pixel| f32::from(pixel) / 255.0).collect();
+        let step = network.step(&pixels, Grid::new(sizes), &batch.formulas);
+        let mut running = Weights::new();
+        for statistics in &step.statistics {
+            follow(statistics, weights, &mut running);
+        }
+        let cpu::Step { loss, answers, correct, gradients, .. } = step;
+        Ok(Step { loss, answers, correct, gradients, running })
+    }
+}
+
+/// Moves a norm's running statistics towards those of a batch; the variance, as in PyTorch, towards the unbiased one.
+fn follow(batch: &NormStatistics, weights: &Weights, running: &mut Weights) {
+    let unbiased = batch.count as f32 / (batch.count as f32 - 1.0).max(1.0);
+    for (leaf, new, factor) in [("mean", &batch.mean, 1.0), ("variance", &batch.variance, unbiased)] {
+        let name = format!("{}.{leaf}", batch.path);
+        // A norm that is used more than once in a batch follows each time.
+        let old = running.get(&name).unwrap_or(&weights[&name]);
+        let share = NORM_MOMENTUM as f32;
+        let mix = |(&old, &new): (&f32, &f32)| old * (1.0 - share) + new * factor * share;
+        let data = old.data.iter().zip(new).map(mix).collect();
+        let tensor = weights::Tensor { shape: old.shape.clone(), data };
+        running.insert(name, tensor);
+    }
+}
+
+/// The network on the device of a name: `cpu` for our own kernels, `cpu-burn` for Burn's, or a GPU.
+pub fn by_name(name: &str, recipe: &Recipe, vocab: &Vocab) -> Result<Box<dyn Network>> {
+    let smoothing = recipe.optimizer.label_smoothing;
+    if name == "cpu" {
+        return Ok(Box::new(CpuNetwork::new(recipe.model.clone(), smoothing)));
+    }
+    let device = device(if name == "cpu-burn" { "cpu" } else { name })?;
+    Ok(Box::new(BurnNetwork::new(recipe.model.clone(), vocab.clone(), smoothing, &device)))
+}
+
+/// The network on one of Burn's devices. It pads the pictures of a batch to the largest.
+pub struct BurnNetwork {
+    config: ModelConfig,
+    vocab: Vocab,
+    label_smoothing: f64,
+    device: Device,
+}
+
+impl BurnNetwork {
+    /// A network of this shape on a device.
+    pub fn new(config: ModelConfig, vocab: Vocab, label_smoothing: f64, device: &Device) -> Self {
+        Self { config, vocab, label_smoothing, device: device.clone().autodiff() }
+    }
+}
+
+impl Network for BurnNetwork {
+    fn step(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<Step> {
+        let file = ModelFile {
+            config: self.config.clone(),
+            vocab: self.vocab.clone(),
+            provenance: Default::default(),
+            weights: weights.clone(),
+        };
+        let model = Comer::new(&file, &self.device)?;
+        self.device.seed(seed);
+        let (pictures, padding) = picture_tensors(&image::Batch::new(&batch.pictures), &self.device);
+        let targets = Targets::new(&batch.formulas);
+        let decoded = model.forward(pictures, &padding, targets.inputs(&self.device));
+        let correct = targets.correct(decoded.logits.clone());
+        let loss = targets.smooth_loss(decoded.logits, self.label_smoothing);
+        let value = loss.clone().into_data().try_to_vec::<f32>().expect("a loss is f32")[0];
+        let gradients = GradientsParams::from_grads(loss.backward(), &model);
+        let mut collector = Collector { gradients: &gradients, path: Vec::new(), found: Weights::new() };
+        model.visit(&mut collector);
+        let mut running = model.weights();
+        let specs = tensor_specs(&self.config, self.vocab.len());
+        let trainable: BTreeMap<&str, bool> =
+            specs.iter().map(|spec| (spec.name.as_str(), spec.trainable)).collect();
+        running.retain(|name, _| !trainable[name.as_str()]);
+        Ok(Step {
+            loss: f64::from(value),
+            answers: targets.count(),
+            correct,
+            gradients: collector.found,
+            running,
+        })
+    }
+}
+
+/// Collects every gradient under the model file's name of its tensor.
+struct Collector<'a> {
+    gradients: &'a GradientsParams,
+    path: Vec<String>,
+    found: Weights,
+}
+
+impl ModuleVisitor for Collector<'_> {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_string());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let Some(gradient) = self.gradients.get::<D>(param.id) else { return };
+        let shape = gradient.dims().to_vec();
+        let data = gradient.into_data().try_to_vec().expect("gradients are f32");
+        self.found.insert(file_name(&self.path), weights::Tensor { shape, data });
+    }
+}

@@ -1,0 +1,410 @@
+//! A recipe: all that a run depends on, in one TOML file. The defaults are the paper's.
+
+use std::path::Path;
+
+use comer::config::{ModelConfig, SearchConfig, Strategy};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// Everything that a run depends on but the data itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Recipe {
+    /// Chooses the initial weights, the order of the batches, the augmentation and what is dropped.
+    pub seed: u64,
+    /// How often the training set is read.
+    pub epochs: usize,
+    /// The shape of the network.
+    pub model: ModelConfig,
+    /// What is learnt from.
+    pub data: Data,
+    /// How pictures are brought together.
+    pub batches: Batches,
+    /// How pictures are varied.
+    pub augmentation: Augmentation,
+    /// How weights follow gradients.
+    pub optimizer: Optimizer,
+    /// How the rate changes.
+    pub schedule: Schedule,
+    /// How progress is judged.
+    pub validation: Validation,
+}
+
+/// What is learnt from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Data {
+    /// The split of the data set.
+    pub split: String,
+    /// The share that is kept for validation; all pictures of a formula are on the same side.
+    pub hold_out: f64,
+    /// Formulas with more tokens are left out of training.
+    pub most_tokens: usize,
+    /// Pictures with more pixels are left out of training.
+    pub most_pixels: usize,
+}
+
+/// How pictures are brought together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Batches {
+    /// Most pictures in a batch.
+    pub pictures: usize,
+    /// Most pixels in a batch: the largest picture's times the pictures' number.
+    pub pixels: usize,
+    /// Which pictures share a batch.
+    pub order: Order,
+    /// Batches whose gradients are averaged for one step.
+    pub accumulate: usize,
+}
+
+/// Which pictures share a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Those of like area: no waste where they are padded. The batches are the same in each epoch, in another order.
+    #[default]
+    Area,
+    /// Any, others in each epoch: for devices that do not pad.
+    Random,
+}
+
+/// How pictures are varied. All but the scale needs the strokes, and is skipped where there are none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Augmentation {
+    /// Least and greatest factor of the size.
+    pub scale: [f64; 2],
+    /// Further factors of the size by epoch, to make early epochs cheap: `[first epoch, factor]`, the first one 0.
+    pub sizes: Vec<(usize, f64)>,
+    /// Greatest rotation either way, in degrees.
+    pub rotation: f64,
+    /// Greatest slant either way, in degrees.
+    pub slant: f64,
+    /// Greatest change of the width over the height, as a factor.
+    pub stretch: f64,
+    /// Greatest shift of a symbol, in shares of its size.
+    pub jitter: f64,
+    /// Greatest change of a symbol's own size, as a factor.
+    pub symbol_scale: f64,
+    /// The share of pictures that are varied by their strokes.
+    pub share: f64,
+}
+
+/// How weights follow gradients.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Optimizer {
+    /// The rule.
+    pub kind: OptimizerKind,
+    /// The rate before the schedule's factor.
+    pub rate: f64,
+    /// Of SGD.
+    pub momentum: f64,
+    /// Of AdamW: how long the mean of the gradients and that of their squares remember.
+    pub betas: [f64; 2],
+    /// Pull towards zero. SGD adds it to the gradient of every tensor; AdamW takes it off the weights alone, not off
+    /// norms and biases.
+    pub weight_decay: f64,
+    /// Gradients longer than this are shortened to it; 0 for never.
+    pub clip: f64,
+    /// The share of each answer that is spread over all tokens.
+    pub label_smoothing: f64,
+    /// How much of the averaged weights stays at each step; 0 for no averaging. Averaged weights are what is validated
+    /// and kept.
+    pub average: f64,
+}
+
+/// A rule to follow gradients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OptimizerKind {
+    /// Stochastic gradient descent with momentum.
+    #[default]
+    Sgd,
+    /// Adam with weight decay of its own.
+    Adamw,
+}
+
+/// How the rate changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Schedule {
+    /// The rule.
+    pub kind: ScheduleKind,
+    /// Of a plateau: what the rate is multiplied by.
+    pub factor: f64,
+    /// Of a plateau: after how many epochs without a better ExpRate.
+    pub patience: usize,
+    /// The share of all steps in which the rate rises from nothing.
+    pub warm_up: f64,
+    /// The rate at the end, as a share of the greatest.
+    pub last: f64,
+}
+
+/// How the rate changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScheduleKind {
+    /// Falls whenever validation has not improved for long.
+    #[default]
+    Plateau,
+    /// Rises, then falls along a cosine until the last step.
+    OneCycle,
+    /// Stays, after the warm-up.
+    Constant,
+}
+
+/// How progress is judged: by reading the hold-out with the engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Validation {
+    /// After every so many epochs.
+    pub every: usize,
+    /// At most so many pictures; 0 for all of the hold-out.
+    pub pictures: usize,
+    /// How the formulas are searched for.
+    pub strategy: Strategy,
+    /// Prefixes that each direction keeps.
+    pub beam: usize,
+    /// Minutes between checkpoints.
+    pub checkpoint_minutes: f64,
+}
+
+impl Default for Recipe {
+    fn default() -> Self {
+        Self {
+            seed: 7,
+            epochs: 300,
+            model: ModelConfig::default(),
+            data: Data::default(),
+            batches: Batches::default(),
+            augmentation: Augmentation::default(),
+            optimizer: Optimizer::default(),
+            schedule: Schedule::default(),
+            validation: Validation::default(),
+        }
+    }
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        Self { split: "train".into(), hold_out: 0.05, most_tokens: 200, most_pixels: 320_000 }
+    }
+}
+
+impl Default for Batches {
+    fn default() -> Self {
+        Self { pictures: 8, pixels: 320_000, order: Order::Area, accumulate: 4 }
+    }
+}
+
+impl Default for Augmentation {
+    fn default() -> Self {
+        Self {
+            scale: [0.7, 1.4],
+            sizes: vec![(0, 1.0)],
+            rotation: 0.0,
+            slant: 0.0,
+            stretch: 1.0,
+            jitter: 0.0,
+            symbol_scale: 1.0,
+            share: 1.0,
+        }
+    }
+}
+
+impl Default for Optimizer {
+    fn default() -> Self {
+        Self {
+            kind: OptimizerKind::Sgd,
+            rate: 0.08,
+            momentum: 0.9,
+            betas: [0.9, 0.999],
+            weight_decay: 1e-4,
+            clip: 0.0,
+            label_smoothing: 0.0,
+            average: 0.0,
+        }
+    }
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self { kind: ScheduleKind::Plateau, factor: 0.25, patience: 20, warm_up: 0.0, last: 0.0 }
+    }
+}
+
+impl Default for Validation {
+    fn default() -> Self {
+        Self { every: 2, pictures: 0, strategy: Strategy::Joint, beam: 10, checkpoint_minutes: 5.0 }
+    }
+}
+
+impl Recipe {
+    /// Reads and checks a recipe.
+    pub fn open(path: &Path) -> Result<Self> {
+        let text =
+            std::fs::read_to_string(path).map_err(|reason| Error::File { path: path.into(), reason })?;
+        Self::parse(&text).map_err(|reason| Error::Recipe { path: path.into(), reason })
+    }
+
+    /// Reads and checks the text of a recipe.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let recipe: Self = toml::from_str(text).map_err(|error| explain(&error))?;
+        recipe.validate()?;
+        Ok(recipe)
+    }
+
+    /// The recipe with every value written out.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("a recipe has a TOML form")
+    }
+
+    /// How validation searches.
+    pub fn search(&self) -> SearchConfig {
+        let Validation { strategy, beam, .. } = self.validation;
+        SearchConfig { strategy, beam, max_length: self.data.most_tokens.max(2), ..SearchConfig::default() }
+    }
+
+    /// The factor of the size in an epoch.
+    pub fn size(&self, epoch: usize) -> f64 {
+        let sizes = self.augmentation.sizes.iter();
+        sizes.take_while(|(first, _)| *first <= epoch).last().map_or(1.0, |&(_, factor)| factor)
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        self.model.validate().map_err(|error| error.to_string())?;
+        self.search().validate().map_err(|error| error.to_string())?;
+        let (augmentation, optimizer, schedule) = (&self.augmentation, &self.optimizer, &self.schedule);
+        let counts = [
+            ("epochs", self.epochs),
+            ("data.most_tokens", self.data.most_tokens),
+            ("data.most_pixels", self.data.most_pixels),
+            ("batches.pictures", self.batches.pictures),
+            ("batches.pixels", self.batches.pixels),
+            ("batches.accumulate", self.batches.accumulate),
+            ("validation.every", self.validation.every),
+        ];
+        for (field, value) in counts {
+            if value == 0 {
+                return Err(format!("{field} = 0: expected at least 1"));
+            }
+        }
+        let [least, most] = augmentation.scale;
+        let numbers = [
+            ("data.hold_out", self.data.hold_out, 0.0, 0.9),
+            ("augmentation.scale", least, 0.1, most.min(10.0)),
+            ("augmentation.scale", most, least.max(0.1), 10.0),
+            ("augmentation.rotation", augmentation.rotation, 0.0, 45.0),
+            ("augmentation.slant", augmentation.slant, 0.0, 45.0),
+            ("augmentation.stretch", augmentation.stretch, 1.0, 4.0),
+            ("augmentation.jitter", augmentation.jitter, 0.0, 1.0),
+            ("augmentation.symbol_scale", augmentation.symbol_scale, 1.0, 4.0),
+            ("augmentation.share", augmentation.share, 0.0, 1.0),
+            ("optimizer.rate", optimizer.rate, 0.0, 100.0),
+            ("optimizer.momentum", optimizer.momentum, 0.0, 0.9999),
+            ("optimizer.betas", optimizer.betas[0], 0.0, 0.99999),
+            ("optimizer.betas", optimizer.betas[1], 0.0, 0.99999),
+            ("optimizer.weight_decay", optimizer.weight_decay, 0.0, 1.0),
+            ("optimizer.clip", optimizer.clip, 0.0, 1e9),
+            ("optimizer.label_smoothing", optimizer.label_smoothing, 0.0, 0.9),
+            ("optimizer.average", optimizer.average, 0.0, 0.999_999),
+            ("schedule.factor", schedule.factor, 0.0, 1.0),
+            ("schedule.warm_up", schedule.warm_up, 0.0, 1.0),
+            ("schedule.last", schedule.last, 0.0, 1.0),
+            ("validation.checkpoint_minutes", self.validation.checkpoint_minutes, 0.0, 1e6),
+        ];
+        for (field, value, least, most) in numbers {
+            if !(least..=most).contains(&value) {
+                return Err(format!("{field} = {value}: expected a number from {least} to {most}"));
+            }
+        }
+        let sizes = &augmentation.sizes;
+        let ordered = sizes.first().is_some_and(|first| first.0 == 0)
+            && sizes.windows(2).all(|pair| pair[0].0 < pair[1].0)
+            && sizes.iter().all(|(_, factor)| (0.1..=4.0).contains(factor));
+        if !ordered {
+            return Err(format!(
+                "augmentation.sizes = {sizes:?}: expected [first epoch, factor from 0.1 to 4] in the order of epochs, the first one 0"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with a TOML text, with the nearest known key for an unknown one.
+fn explain(error: &toml::de::Error) -> String {
+    let message = error.to_string();
+    let Some(rest) = error.message().strip_prefix("unknown field `") else { return message.trim_end().into() };
+    let mut names = rest.split('`').step_by(2);
+    let found = names.next().unwrap_or_default();
+    let nearest = names.min_by_key(|name| distance(found, name));
+    match nearest {
+        Some(nearest) => format!("{}\ndid you mean `{nearest}`?", message.trim_end()),
+        None => message,
+    }
+}
+
+/// The least number of letters to put in, take out or change to make one word of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &y) in b.iter().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_key_names_the_nearest_known_one() {
+        for (text, found, nearest) in [
+            ("epoch = 3", "epoch", "epochs"),
+            ("[optimizer]\nweightdecay = 0.1", "weightdecay", "weight_decay"),
+            ("[augmentation]\nrotate = 3.0", "rotate", "rotation"),
+            ("[model]\ngrowth = 24", "growth", "growth_rate"),
+        ] {
+            let message = Recipe::parse(text).unwrap_err();
+            assert!(message.contains(&format!("unknown field `{found}`")), "{message}");
+            assert!(message.ends_with(&format!("did you mean `{nearest}`?")), "{message}");
+        }
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused_by_name() {
+        for (text, field) in [
+            ("epochs = 0", "epochs"),
+            ("[batches]\naccumulate = 0", "batches.accumulate"),
+            ("[optimizer]\nrate = nan", "optimizer.rate"),
+            ("[optimizer]\nmomentum = 1.5", "optimizer.momentum"),
+            ("[augmentation]\nscale = [1.4, 0.7]", "augmentation.scale"),
+            ("[augmentation]\nsizes = [[3, 0.5]]", "augmentation.sizes"),
+            ("[model]\nheads = 7", "d_model"),
+            ("[data]\nhold_out = 2.0", "data.hold_out"),
+            ("[schedule]\nkind = \"linear\"", "linear"),
+        ] {
+            let message = Recipe::parse(text).unwrap_err();
+            assert!(message.contains(field), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_recipe_survives_being_written_out() {
+        let mut recipe = Recipe::default();
+        recipe.augmentation.sizes = vec![(0, 0.5), (10, 1.0)];
+        assert_eq!(Recipe::parse(&recipe.to_toml()).unwrap(), recipe);
+        assert_eq!([0, 9, 10, 11].map(|epoch| recipe.size(epoch)), [0.5, 0.5, 1.0, 1.0]);
+        assert_eq!(Recipe::parse("").unwrap(), Recipe::default());
+    }
+}

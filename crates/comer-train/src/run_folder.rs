@@ -1,0 +1,183 @@
+//! The folder of a run: the recipe, the log, the metrics and their curves, the models and the checkpoint.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use comer::model_file::{Precision, write_whole};
+use comer::{ModelFile, Vocab};
+
+use crate::checkpoint::Checkpoint;
+use crate::curves::{Row, svg};
+use crate::error::{Error, Result};
+use crate::recipe::Recipe;
+
+/// A run's files.
+pub struct RunFolder {
+    path: PathBuf,
+    log: Journal,
+    metrics: Journal,
+    rows: Vec<Row>,
+}
+
+const HEADER: &str = "epoch,step,size,rate,loss,tokens_found,exp_rate,pictures_per_second,hours\n";
+
+impl RunFolder {
+    /// Begins a run in a folder that holds none.
+    pub fn create(path: &Path, recipe: &Recipe, recipe_text: &str) -> Result<Self> {
+        fs::create_dir_all(path).map_err(|reason| Error::File { path: path.into(), reason })?;
+        if checkpoint(path).exists() {
+            let reason = "holds a run already: go on with --resume, or choose another folder".into();
+            return Err(Error::Run { path: path.into(), reason });
+        }
+        write_whole(&path.join("recipe.toml"), recipe_text.as_bytes())?;
+        write_whole(&path.join("resolved.toml"), recipe.to_toml().as_bytes())?;
+        let mut folder = Self {
+            path: path.into(),
+            log: Journal::open(path.join("log.jsonl"), 0)?,
+            metrics: Journal::open(path.join("metrics.csv"), 0)?,
+            rows: Vec::new(),
+        };
+        folder.metrics.write(HEADER);
+        Ok(folder)
+    }
+
+    /// Goes on with the run of a folder.
+    pub fn resume(path: &Path, recipe: &Recipe) -> Result<(Self, Checkpoint)> {
+        let place = checkpoint(path);
+        if !place.exists() {
+            let reason = "holds no checkpoint to go on from: begin without --resume".into();
+            return Err(Error::Run { path: path.into(), reason });
+        }
+        let found = Checkpoint::open(&place)?;
+        let old = Recipe::open(&path.join("resolved.toml"))?;
+        if old.model != recipe.model {
+            let reason = "was begun with another [model]: its weights do not fit this recipe".into();
+            return Err(Error::Run { path: path.into(), reason });
+        }
+        write_whole(&path.join("resolved.toml"), recipe.to_toml().as_bytes())?;
+        let [log, metrics] = found.place.written;
+        let mut folder = Self {
+            path: path.into(),
+            log: Journal::open(path.join("log.jsonl"), log)?,
+            metrics: Journal::open(path.join("metrics.csv"), metrics)?,
+            rows: Vec::new(),
+        };
+        let text = fs::read_to_string(path.join("metrics.csv")).unwrap_or_default();
+        folder.rows = text.lines().skip(1).filter_map(parse_row).collect();
+        Ok((folder, found))
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a line to the log.
+    pub fn log(&mut self, line: &serde_json::Value) {
+        self.log.write(&format!("{line}\n"));
+    }
+
+    /// Adds a row to the metrics; `rest` are the columns that no curve shows.
+    pub fn metrics(&mut self, row: Row, step: u64, size: f64, rate: f64, speed: f64, hours: f64) {
+        let exp_rate = row.exp_rate.map(|rate| format!("{rate:.4}")).unwrap_or_default();
+        let Row { epoch, loss, tokens, .. } = row;
+        self.metrics.write(&format!(
+            "{epoch},{step},{size},{rate:.3e},{loss:.4},{tokens:.4},{exp_rate},{speed:.2},{hours:.3}\n"
+        ));
+        self.rows.push(row);
+    }
+
+    /// How long the journals are, with all that waits to be written.
+    pub fn written(&self) -> [u64; 2] {
+        [self.log.length(), self.metrics.length()]
+    }
+
+    /// Writes what waits, the curves, the model and, last, the checkpoint that refers to them.
+    pub fn save(&mut self, checkpoint_: &Checkpoint, model: &ModelFile) -> Result<()> {
+        self.log.flush()?;
+        self.metrics.flush()?;
+        write_whole(&self.path.join("curves.svg"), svg(&self.path.display().to_string(), &self.rows).as_bytes())?;
+        model.save(self.path.join("last.safetensors"), Precision::F32)?;
+        checkpoint_.save(&checkpoint(&self.path))
+    }
+
+    /// Writes the best model so far.
+    pub fn save_best(&self, model: &ModelFile) -> Result<()> {
+        Ok(model.save(self.path.join("best.safetensors"), Precision::F32)?)
+    }
+}
+
+fn checkpoint(path: &Path) -> PathBuf {
+    path.join("checkpoint.safetensors")
+}
+
+fn parse_row(line: &str) -> Option<Row> {
+    let cells: Vec<&str> = line.split(',').collect();
+    Some(Row {
+        epoch: cells.first()?.parse().ok()?,
+        loss: cells.get(4)?.parse().ok()?,
+        tokens: cells.get(5)?.parse().ok()?,
+        exp_rate: cells.get(6)?.parse().ok(),
+    })
+}
+
+/// The vocabulary and shape of a model with everything else a file needs.
+pub fn model_file(
+    recipe: &Recipe,
+    vocab: &Vocab,
+    checkpoint: &Checkpoint,
+    provenance: comer::model_file::Provenance,
+) -> ModelFile {
+    let memory = &checkpoint.memory;
+    let weights = if memory.average.is_empty() { &checkpoint.weights } else { &memory.average };
+    ModelFile { config: recipe.model.clone(), vocab: vocab.clone(), provenance, weights: weights.clone() }
+}
+
+/// A file that grows line by line. What cannot be written, on a full disk, waits for the next time.
+struct Journal {
+    path: PathBuf,
+    file: File,
+    written: u64,
+    waiting: String,
+}
+
+impl Journal {
+    /// Opens the file and forgets what stands behind `length`.
+    fn open(path: PathBuf, length: u64) -> Result<Self> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let failed = |reason| Error::File { path: path.clone(), reason };
+        let file = file.map_err(failed)?;
+        let written = length.min(file.metadata().map_err(failed)?.len());
+        file.set_len(written).map_err(failed)?;
+        Ok(Self { path, file, written, waiting: String::new() })
+    }
+
+    fn write(&mut self, text: &str) {
+        self.waiting.push_str(text);
+    }
+
+    fn length(&self) -> u64 {
+        self.written + self.waiting.len() as u64
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let result = self
+            .file
+            .seek(SeekFrom::Start(self.written))
+            .and_then(|_| self.file.write_all(self.waiting.as_bytes()))
+            .and_then(|()| self.file.sync_data());
+        match result {
+            Ok(()) => {
+                self.written = self.length();
+                self.waiting.clear();
+                Ok(())
+            }
+            Err(reason) => {
+                // What was written in part is written again.
+                let _ = self.file.set_len(self.written);
+                Err(Error::File { path: self.path.clone(), reason })
+            }
+        }
+    }
+}

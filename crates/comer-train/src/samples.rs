@@ -1,0 +1,162 @@
+//! What is learnt from and what progress is judged by: pictures with their tokens and, where known, their strokes.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use comer::dataset::Dataset;
+use comer::image::Picture;
+use comer::ink::Ink;
+use comer::{TokenId, Vocab};
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::recipe;
+
+/// A picture and its formula.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The picture's name.
+    pub name: String,
+    /// The formula.
+    pub tokens: Vec<TokenId>,
+    /// White ink on black.
+    pub picture: Picture,
+    /// The strokes it was drawn from, if they are at hand.
+    pub ink: Option<Ink>,
+}
+
+/// The samples of a run.
+#[derive(Debug, Default)]
+pub struct Samples {
+    /// To learn from.
+    pub training: Vec<Sample>,
+    /// To judge progress by: no formula of it is learnt from.
+    pub hold_out: Vec<Sample>,
+    /// What could not be used, and why; each costs one sample or one ink.
+    pub problems: Vec<String>,
+}
+
+impl Samples {
+    /// Reads data sets (zips or folders in CROHME's layout) and, from folders of InkML, the strokes of their pictures,
+    /// which are found by the files' names.
+    pub fn open(data: &[PathBuf], ink: &[PathBuf], recipe: &recipe::Data, vocab: &Vocab) -> Result<Self> {
+        let mut samples = Self::default();
+        for path in data {
+            let set = Dataset::open(path, &recipe.split)?;
+            samples.problems.extend(set.problems);
+            for sample in set.samples {
+                let comer::dataset::Sample { name, caption, picture } = sample;
+                match vocab.encode(&caption) {
+                    Ok(tokens) => samples.training.push(Sample { name, tokens, picture, ink: None }),
+                    Err(error) => samples.problems.push(format!("{name}: {error}")),
+                }
+            }
+        }
+        samples.find_ink(ink)?;
+        samples.split(recipe);
+        if samples.training.is_empty() {
+            let places: Vec<String> = data.iter().map(|path| path.display().to_string()).collect();
+            let reason = format!("{}: no sample of split {:?} to learn from", places.join(", "), recipe.split);
+            return Err(Error::Data(reason));
+        }
+        Ok(samples)
+    }
+
+    /// Divides samples into training and hold-out by their formulas, and leaves out of training what is too large.
+    fn split(&mut self, recipe: &recipe::Data) {
+        let all = std::mem::take(&mut self.training);
+        let (hold_out, training): (Vec<Sample>, Vec<Sample>) =
+            all.into_iter().partition(|sample| share(&sample.tokens) < recipe.hold_out);
+        let fits = |sample: &Sample| {
+            let pixels = sample.picture.width() * sample.picture.height();
+            sample.tokens.len() <= recipe.most_tokens && pixels <= recipe.most_pixels
+        };
+        let (training, large): (Vec<Sample>, Vec<Sample>) = training.into_iter().partition(fits);
+        let (most_tokens, most_pixels) = (recipe.most_tokens, recipe.most_pixels);
+        self.problems.extend(large.iter().map(|sample| {
+            format!("{}: over {most_tokens} tokens or {most_pixels} pixels, left out of training", sample.name)
+        }));
+        (self.training, self.hold_out) = (training, hold_out);
+    }
+
+    fn find_ink(&mut self, folders: &[PathBuf]) -> Result<()> {
+        let mut files = HashMap::new();
+        for folder in folders {
+            collect(folder, &mut files).map_err(|reason| Error::File { path: folder.clone(), reason })?;
+        }
+        let read = |sample: &mut Sample| {
+            let path = files.get(&sample.name)?;
+            let read = std::fs::read(path).map_err(|error| error.to_string());
+            match read.and_then(|bytes| Ink::from_inkml(&bytes).map_err(|error| error.to_string())) {
+                Ok(ink) => {
+                    sample.ink = Some(ink);
+                    None
+                }
+                Err(reason) => Some(format!("{}: {reason}", path.display())),
+            }
+        };
+        let problems: Vec<Option<String>> = self.training.par_iter_mut().map(read).collect();
+        self.problems.extend(problems.into_iter().flatten());
+        Ok(())
+    }
+}
+
+/// A number in 0..1 that depends on the formula alone.
+fn share(tokens: &[TokenId]) -> f64 {
+    let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+    f64::from(crc32fast::hash(&bytes)) / 2f64.powi(32)
+}
+
+/// Every InkML file below a folder by its name without the ending.
+fn collect(folder: &Path, files: &mut HashMap<String, PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("inkml"))
+            && let Some(stem) = path.file_stem().and_then(|stem| stem.to_str())
+        {
+            files.insert(stem.to_string(), path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_formula_is_on_both_sides() {
+        let picture = Picture::new(1, 1, vec![0]).unwrap();
+        let sample = |index: u16| Sample {
+            name: index.to_string(),
+            tokens: vec![3 + index % 50, 4],
+            picture: picture.clone(),
+            ink: None,
+        };
+        let mut samples = Samples { training: (0..400).map(sample).collect(), ..Samples::default() };
+        samples.split(&recipe::Data { hold_out: 0.2, ..recipe::Data::default() });
+        let (training, hold_out) = (samples.training.len(), samples.hold_out.len());
+        assert_eq!(training + hold_out, 400);
+        assert!((24..160).contains(&hold_out), "{hold_out}");
+        for kept in &samples.hold_out {
+            assert!(samples.training.iter().all(|sample| sample.tokens != kept.tokens));
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_is_left_out_and_named() {
+        let picture = Picture::new(20, 10, vec![0; 200]).unwrap();
+        let sample =
+            |name: &str, tokens: usize| Sample { name: name.into(), tokens: vec![5; tokens], picture: picture.clone(), ink: None };
+        let mut samples = Samples { training: vec![sample("short", 3), sample("long", 9)], ..Samples::default() };
+        samples.split(&recipe::Data { hold_out: 0.0, most_tokens: 5, ..recipe::Data::default() });
+        assert_eq!(samples.training.len(), 1);
+        assert!(samples.problems[0].starts_with("long"), "{:?}", samples.problems);
+        let mut samples = Samples { training: vec![sample("wide", 3)], ..Samples::default() };
+        samples.split(&recipe::Data { hold_out: 0.0, most_pixels: 199, ..recipe::Data::default() });
+        assert!(samples.training.is_empty() && samples.problems.len() == 1);
+    }
+}

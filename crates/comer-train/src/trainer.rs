@@ -1,0 +1,304 @@
+//! The training loop, from the first step to the last, and from any checkpoint on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use comer::model_file::Provenance;
+use comer::{ModelFile, Vocab};
+use serde_json::json;
+
+use crate::batches::{self, Batch};
+use crate::checkpoint::{Checkpoint, Tally};
+use crate::curves::Row;
+use crate::error::{Error, Result};
+use crate::initial::random_model;
+use crate::network::{Network, Step};
+use crate::optimizer;
+use crate::recipe::Recipe;
+use crate::run_folder::{RunFolder, model_file};
+use crate::samples::Samples;
+use crate::validation::{Validated, validate};
+
+/// A loss so far above that of guessing (the logarithm of the vocabulary) has exploded.
+const EXPLODED: f64 = 3.0;
+
+/// All that a training needs.
+pub struct Trainer<'a> {
+    /// What to do.
+    pub recipe: &'a Recipe,
+    /// The tokens.
+    pub vocab: &'a Vocab,
+    /// What to learn from.
+    pub samples: &'a Samples,
+    /// What computes gradients.
+    pub network: &'a mut dyn Network,
+    /// Where everything is written.
+    pub folder: RunFolder,
+    /// Set from outside to stop after the step that is under way.
+    pub stop: &'a AtomicBool,
+    /// What the model file tells about its making, besides what the trainer adds.
+    pub provenance: Provenance,
+}
+
+/// What happens while training, for those who watch.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A step was taken.
+    Step {
+        /// Epochs done before.
+        epoch: usize,
+        /// Batches of this epoch done, and how many there are.
+        batches: (usize, usize),
+        /// Steps done in all, and how many there will be.
+        steps: (u64, u64),
+        /// The mean loss of the epoch so far.
+        loss: f64,
+        /// The share of tokens found in the epoch so far.
+        tokens: f64,
+        /// The rate.
+        rate: f64,
+        /// Pictures a second in this epoch.
+        speed: f64,
+    },
+    /// An epoch has ended.
+    Epoch {
+        /// Its metrics.
+        row: Row,
+        /// Pictures a second.
+        speed: f64,
+        /// Whether its ExpRate is the best so far.
+        best: bool,
+    },
+    /// Something that could not be done and will be tried again.
+    Warning(String),
+}
+
+/// How a training ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Whether all epochs were done, or it was stopped from outside.
+    pub finished: bool,
+    /// Epochs done.
+    pub epochs: usize,
+    /// Steps done.
+    pub steps: u64,
+    /// The best ExpRate by token match on the hold-out.
+    pub best: Option<f64>,
+}
+
+impl Trainer<'_> {
+    /// The state before the first step.
+    pub fn start(recipe: &Recipe, vocab: &Vocab) -> Result<Checkpoint> {
+        let model = random_model(recipe.model.clone(), vocab.clone(), recipe.seed)?;
+        Ok(Checkpoint { weights: model.weights, ..Checkpoint::default() })
+    }
+
+    /// Trains from `state` to the recipe's last epoch.
+    pub fn run(mut self, mut state: Checkpoint, watch: &mut dyn FnMut(Event)) -> Result<Outcome> {
+        let lengths: Vec<usize> = (0..self.recipe.epochs)
+            .map(|epoch| batches::plan(&self.samples.training, self.recipe, epoch).len())
+            .collect();
+        let accumulate = self.recipe.batches.accumulate;
+        let steps = lengths.iter().map(|&length| length.div_ceil(accumulate) as u64).sum();
+        let mut saved = Instant::now();
+        self.save(&mut state)?;
+        while state.place.epoch < self.recipe.epochs && !self.stopped() {
+            let length = lengths[state.place.epoch];
+            self.epoch(&mut state, length, steps, &mut saved, watch)?;
+            if state.place.batch == length {
+                self.end_epoch(&mut state, watch)?;
+                self.save_or_warn(&mut state, &mut saved, watch);
+            }
+        }
+        self.save(&mut state)?;
+        Ok(Outcome {
+            finished: state.place.epoch == self.recipe.epochs,
+            epochs: state.place.epoch,
+            steps: state.place.step,
+            best: state.place.plateau.best,
+        })
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The rest of an epoch, or up to where the training was stopped.
+    fn epoch(
+        &mut self,
+        state: &mut Checkpoint,
+        length: usize,
+        steps: u64,
+        saved: &mut Instant,
+        watch: &mut dyn FnMut(Event),
+    ) -> Result<()> {
+        let (samples, recipe) = (self.samples, self.recipe);
+        let mut group: Vec<Batch> = Vec::new();
+        let mut began = Instant::now();
+        batches::each(&samples.training, recipe, state.place.epoch, state.place.batch, |place, batch| {
+            group.push(batch);
+            if group.len() < recipe.batches.accumulate && place + 1 < length {
+                return Ok(true);
+            }
+            let rate = recipe.schedule.share(state.place.step, steps, &state.place.plateau) * recipe.optimizer.rate;
+            let loss = self.step(state, &std::mem::take(&mut group), rate)?;
+            state.place.batch = place + 1;
+            let seconds = began.elapsed().as_secs_f64();
+            began = Instant::now();
+            state.place.tally.seconds += seconds;
+            state.place.seconds += seconds;
+            let place = &state.place;
+            self.folder.log(&json!({
+                "step": place.step, "epoch": place.epoch, "loss": loss, "rate": rate,
+                "pictures": place.tally.pictures,
+            }));
+            watch(Event::Step {
+                epoch: place.epoch,
+                batches: (place.batch, length),
+                steps: (place.step, steps),
+                loss: place.tally.loss / place.tally.answers.max(1) as f64,
+                tokens: place.tally.correct as f64 / place.tally.answers.max(1) as f64,
+                rate,
+                speed: place.tally.pictures as f64 / place.tally.seconds.max(1e-9),
+            });
+            if saved.elapsed().as_secs_f64() > 60.0 * recipe.validation.checkpoint_minutes {
+                self.save_or_warn(state, saved, watch);
+                began = Instant::now();
+            }
+            Ok(!self.stopped())
+        })
+    }
+
+    /// One step: the mean gradient of a group of batches. Answers their mean loss.
+    fn step(&mut self, state: &mut Checkpoint, group: &[Batch], rate: f64) -> Result<f64> {
+        let mut total: Option<Step> = None;
+        for (index, batch) in group.iter().enumerate() {
+            let number = state.place.step * self.recipe.batches.accumulate as u64 + index as u64;
+            let seed = self.recipe.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number);
+            let step = self.network.step(&state.weights, batch, seed)?;
+            state.weights.extend(step.running.clone());
+            let tally = &mut state.place.tally;
+            tally.loss += step.loss * step.answers as f64;
+            tally.answers += step.answers;
+            tally.correct += step.correct;
+            tally.pictures += batch.pictures.len();
+            match &mut total {
+                None => total = Some(step),
+                Some(total) => add(total, &step),
+            }
+        }
+        let mut total = total.expect("a step has at least one batch");
+        if group.len() > 1 {
+            let share = (group.len() as f32).recip();
+            total.gradients.values_mut().flat_map(|tensor| &mut tensor.data).for_each(|x| *x *= share);
+        }
+        let loss = total.loss / group.len() as f64;
+        let length = optimizer::length(&total.gradients);
+        self.check(state, loss, length)?;
+        state.memory.step(&self.recipe.optimizer, rate, &mut state.weights, &total.gradients, length);
+        state.memory.follow(&self.recipe.optimizer, &state.weights);
+        state.place.step += 1;
+        Ok(loss)
+    }
+
+    /// Refuses a step that would spoil the weights.
+    fn check(&self, state: &Checkpoint, loss: f64, length: f64) -> Result<()> {
+        let limit = EXPLODED * (self.vocab.len() as f64).ln();
+        let reason = if !loss.is_finite() {
+            format!("the loss is {loss}")
+        } else if !length.is_finite() {
+            format!("the gradients' length is {length}")
+        } else if loss > limit {
+            format!("the loss is {loss:.2}, above {limit:.2}: it has exploded")
+        } else {
+            return Ok(());
+        };
+        let kept = format!(
+            "the last good state is in {}; try a lower rate, a longer warm-up or optimizer.clip",
+            self.folder.path().display()
+        );
+        Err(Error::Diverged { step: state.place.step + 1, reason, kept })
+    }
+
+    fn end_epoch(&mut self, state: &mut Checkpoint, watch: &mut dyn FnMut(Event)) -> Result<()> {
+        let began = Instant::now();
+        let recipe = self.recipe;
+        let Tally { loss, answers, correct, pictures, seconds } = std::mem::take(&mut state.place.tally);
+        let (epoch, size) = (state.place.epoch + 1, recipe.size(state.place.epoch));
+        let last = epoch == recipe.epochs;
+        let validated = match epoch.is_multiple_of(recipe.validation.every) || last {
+            true => self.validate(state)?,
+            false => None,
+        };
+        let exp_rate = validated.map(|validated| validated.exp_rate());
+        let mut best = false;
+        if let Some(rate) = exp_rate {
+            best = state.place.plateau.note(&recipe.schedule, rate, recipe.validation.every);
+            if best {
+                self.folder.save_best(&self.model(state, exp_rate))?;
+            }
+        }
+        (state.place.epoch, state.place.batch) = (epoch, 0);
+        state.place.seconds += began.elapsed().as_secs_f64();
+        let answers = answers.max(1) as f64;
+        let row = Row { epoch, loss: loss / answers, tokens: correct as f64 / answers, exp_rate };
+        let rate = recipe.schedule.share(state.place.step, 0, &state.place.plateau) * recipe.optimizer.rate;
+        let speed = pictures as f64 / seconds.max(1e-9);
+        self.folder.metrics(row, state.place.step, size, rate, speed, state.place.seconds / 3600.0);
+        watch(Event::Epoch { row, speed, best });
+        Ok(())
+    }
+
+    fn validate(&self, state: &Checkpoint) -> Result<Option<Validated>> {
+        let (samples, recipe) = (&self.samples.hold_out, self.recipe);
+        let count = match recipe.validation.pictures {
+            0 => samples.len(),
+            most => most.min(samples.len()),
+        };
+        if count == 0 {
+            return Ok(None);
+        }
+        let model = self.model(state, None);
+        let size = recipe.size(state.place.epoch);
+        Ok(Some(validate(model, &samples[..count], &recipe.search(), size)?))
+    }
+
+    /// The model as it would be used.
+    fn model(&self, state: &Checkpoint, exp_rate: Option<f64>) -> ModelFile {
+        let mut provenance = self.provenance.clone();
+        let place = &state.place;
+        for (key, value) in [
+            ("epochs", json!(place.epoch)),
+            ("steps", json!(place.step)),
+            ("hours", json!((place.seconds / 36.0).round() / 100.0)),
+            ("training_pictures", json!(self.samples.training.len())),
+            ("hold_out_pictures", json!(self.samples.hold_out.len())),
+            ("hold_out_token_match", json!(exp_rate.or(place.plateau.best))),
+            ("recipe", json!(self.recipe)),
+        ] {
+            provenance.insert(key.into(), value);
+        }
+        model_file(self.recipe, self.vocab, state, provenance)
+    }
+
+    fn save(&mut self, state: &mut Checkpoint) -> Result<()> {
+        state.place.written = self.folder.written();
+        let model = self.model(state, None);
+        self.folder.save(state, &model)
+    }
+
+    fn save_or_warn(&mut self, state: &mut Checkpoint, saved: &mut Instant, watch: &mut dyn FnMut(Event)) {
+        if let Err(error) = self.save(state) {
+            watch(Event::Warning(format!("{error}: the last checkpoint stays, the next one is tried later")));
+        }
+        *saved = Instant::now();
+    }
+}
+
+/// Adds the loss and the gradients of a batch.
+fn add(total: &mut Step, step: &Step) {
+    total.loss += step.loss;
+    for (name, sum) in &mut total.gradients {
+        sum.data.iter_mut().zip(&step.gradients[name].data).for_each(|(sum, x)| *sum += x);
+    }
+}
