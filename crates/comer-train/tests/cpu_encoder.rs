@@ -2,14 +2,14 @@
 
 #[path = "../../comer/tests/common/mod.rs"]
 mod common;
+mod plain;
 
-use burn::module::{Module, ModuleVisitor, Param};
 use burn::prelude::*;
-use burn::tensor::Gradients;
-use comer::weights::{Tensor as Plain, Weights};
+use comer::weights::Weights;
 use comer_train::cpu::{DenseNet, Grid};
 use comer_train::model::Comer;
 use common::Golden;
+use plain::{by_name, noise};
 
 #[test]
 fn features_gradients_and_statistics_equal_those_of_the_plain_model() {
@@ -129,38 +129,4 @@ fn pictures_of_their_own_sizes_have_the_gradient_that_finite_differences_show() 
         eprintln!("{name}: slope {slope:.4}, gradient {norm:.4}");
         assert!((slope - norm).abs() <= 0.03 * norm, "{name}: slope {slope}, gradient {norm}");
     }
-}
-
-/// Numbers between -1 and 1.
-fn noise(count: usize, seed: u32) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(2654435761).wrapping_add(12345);
-    let mut next = || {
-        state = state.wrapping_mul(1664525).wrapping_add(1013904223);
-        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
-}
-
-fn by_name(model: &Comer, gradients: &Gradients) -> Weights {
-    struct Reader<'a>(&'a Gradients, Vec<String>, Weights);
-    impl ModuleVisitor for Reader<'_> {
-        fn enter_module(&mut self, name: &str, _container: &str) {
-            self.1.push(name.into());
-        }
-
-        fn exit_module(&mut self, _name: &str, _container: &str) {
-            self.1.pop();
-        }
-
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            if let Some(gradient) = param.val().grad(self.0) {
-                let name = self.1.join(".").replace("densenet.", "");
-                let data = gradient.into_data().try_to_vec().unwrap();
-                self.2.insert(name, Plain { shape: param.dims().to_vec(), data });
-            }
-        }
-    }
-    let mut reader = Reader(gradients, Vec::new(), Weights::new());
-    model.visit(&mut reader);
-    reader.2
 }

@@ -1,14 +1,26 @@
-//! Training the encoder on a CPU at the speed of the machine.
+//! Training on a CPU at the speed of the machine.
 //!
-//! Nine tenths of a training step are the DenseNet's. Here it is written out over plain slices, forward and backward,
-//! with the products left to the `gemm` crate; [`crate::model::densenet`] is its oracle and serves all other devices.
+//! A whole step ([`Network::step`]), forward and backward, is written out here over plain slices, with the products
+//! left to the `gemm` crate; [`crate::model`] is its oracle and serves all other devices. Nothing is padded: pictures
+//! keep their own sizes and formulas their own lengths. Results do not depend on the number of threads.
 
+mod attention;
+mod cross;
+mod decoder;
 mod densenet;
 mod grid;
+mod linear;
+mod loss;
+mod network;
 mod norm;
 mod pool;
 mod product;
+mod refinement;
+mod scene;
+mod softmax;
 mod unit;
 
 pub use densenet::{DenseNet, Features, NormStatistics, Tape};
 pub use grid::Grid;
+pub use network::{Network, Step};
+pub use scene::Reading;

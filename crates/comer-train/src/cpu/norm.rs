@@ -27,7 +27,7 @@ impl Statistics {
 
 /// The sum over a row, in f32 over short stretches and in f64 over those.
 #[inline(always)]
-fn total(values: &[f32], term: impl Fn(f32) -> f32) -> f64 {
+pub(super) fn total(values: &[f32], term: impl Fn(f32) -> f32) -> f64 {
     let mut sum = 0.0;
     for stretch in values.chunks(2048) {
         let mut lanes = [0f32; 32];
@@ -49,7 +49,8 @@ fn total(values: &[f32], term: impl Fn(f32) -> f32) -> f64 {
 pub(super) struct Drop {
     seed: u32,
     threshold: u32,
-    scale: f32,
+    /// What kept numbers are multiplied by.
+    pub scale: f32,
 }
 
 impl Drop {
@@ -61,7 +62,7 @@ impl Drop {
 
     /// What the number at `place` is multiplied by: 0, or 1 / (1 - rate).
     #[inline(always)]
-    fn factor(&self, place: usize) -> f32 {
+    pub fn factor(&self, place: usize) -> f32 {
         let kept = mix((place as u32).wrapping_mul(0x9e37_79b9) ^ self.seed) >= self.threshold;
         if kept { self.scale } else { 0.0 }
     }

@@ -34,11 +34,16 @@ impl Padding {
 }
 
 /// Eq. 10 of the paper: entry 2i is the sine, entry 2i + 1 the cosine of `position * 10000^(-2i / width)`.
-fn encode(position: f64, width: usize) -> impl Iterator<Item = f32> {
+pub(crate) fn encode(position: f64, width: usize) -> impl Iterator<Item = f32> {
     (0..width / 2).flat_map(move |i| {
         let angle = position * 10000f64.powf(-2.0 * i as f64 / width as f64);
         [angle.sin() as f32, angle.cos() as f32]
     })
+}
+
+/// Where a cell stands of which `part` of `whole` cells lie before it, itself included: an angle.
+pub(crate) fn share(part: usize, whole: usize) -> f64 {
+    part as f64 / (whole as f64 + 1e-6) * TAU
 }
 
 /// The encodings of the positions `0..steps` of a formula: `[steps, width]`
@@ -54,7 +59,6 @@ pub fn word_positions(steps: usize, width: usize, device: &Device) -> Tensor<2> 
 pub fn cell_positions(padding: &Padding, d_model: usize, device: &Device) -> Tensor<4> {
     let Padding { batch, height, width, ref values } = *padding;
     let present = |picture: usize, y: usize, x: usize| !values[(picture * height + y) * width + x];
-    let share = |part: usize, whole: usize| part as f64 / (whole as f64 + 1e-6) * TAU;
     let mut encodings = Vec::with_capacity(batch * height * width * d_model);
     for picture in 0..batch {
         let mut above = vec![0; width];

@@ -1,0 +1,53 @@
+//! Cross entropy of the answers, with label smoothing, forward and backward at once.
+
+use comer::vocab::PAD;
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::scene::Scene;
+use super::softmax;
+
+/// How well a batch was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Loss {
+    /// The mean over the answers that count.
+    pub mean: f64,
+    /// Answers that count: those that are not padding.
+    pub answers: usize,
+    /// Of these, the ones that the decoder held for the likeliest.
+    pub correct: usize,
+}
+
+/// The loss of `logits` (`[tokens][vocabulary]`), which become their own gradient. With smoothing, the decoder should
+/// answer right with that much less than certainty, and with what is left be at every token alike.
+pub(super) fn cross_entropy(scene: &Scene, logits: &mut [f32], smoothing: f32) -> Loss {
+    let answers: Vec<usize> = scene
+        .sequences
+        .iter()
+        .flat_map(|sequence| sequence.reading.answers.iter().map(|&token| usize::from(token)))
+        .collect();
+    let counted = answers.iter().filter(|&&answer| answer != usize::from(PAD)).count();
+    let (width, share) = (logits.len() / answers.len(), (counted.max(1) as f32).recip());
+    let even = smoothing / width as f32;
+    let row = |(row, &answer): (&mut [f32], &usize)| {
+        if answer == usize::from(PAD) {
+            row.fill(0.0);
+            return (0.0, false);
+        }
+        let energy = row[answer];
+        let sum: f64 = row.iter().map(|&x| f64::from(x)).sum();
+        let better = |best: usize, place: usize| if row[place] > row[best] { place } else { best };
+        let correct = (1..width).fold(0, better) == answer;
+        let logarithm = f64::from(Arch::new().dispatch(
+            #[inline(always)]
+            || softmax::forward(row),
+        ));
+        let loss = logarithm - f64::from(1.0 - smoothing) * f64::from(energy) - f64::from(even) * sum;
+        row[answer] -= 1.0 - smoothing;
+        row.iter_mut().for_each(|x| *x = (*x - even) * share);
+        (loss, correct)
+    };
+    let found: Vec<(f64, bool)> = logits.par_chunks_exact_mut(width).zip(&answers).map(row).collect();
+    let mean = found.iter().map(|(loss, _)| loss).sum::<f64>() / counted.max(1) as f64;
+    Loss { mean, answers: counted, correct: found.iter().filter(|(_, correct)| *correct).count() }
+}

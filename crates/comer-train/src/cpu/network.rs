@@ -1,0 +1,76 @@
+//! A whole training step on a CPU: pictures and their formulas in, the loss and the gradients of all weights out.
+
+use comer::TokenId;
+use comer::config::ModelConfig;
+use comer::weights::Weights;
+
+use super::decoder;
+use super::densenet::{DenseNet, Features, NormStatistics};
+use super::grid::Grid;
+use super::scene::{Reading, Scene};
+
+/// The network, its weights borrowed from a model.
+pub struct Network<'a> {
+    /// The shape of the network.
+    pub config: &'a ModelConfig,
+    /// All tensors of the model.
+    pub weights: &'a Weights,
+    /// Chooses what is dropped; a step's own number.
+    pub seed: u32,
+    /// How far from certain the decoder should be: 0 for the plain cross entropy.
+    pub label_smoothing: f32,
+}
+
+/// What a batch gave.
+pub struct Step {
+    /// The mean over the answers that are not padding.
+    pub loss: f64,
+    /// How many they were.
+    pub answers: usize,
+    /// How many of them the decoder held for the likeliest.
+    pub correct: usize,
+    /// Of the weights that training changes, by their names in the model file.
+    pub gradients: Weights,
+    /// Of every batch norm; the refinement's stand last, one for each use of it, in order.
+    pub statistics: Vec<NormStatistics>,
+}
+
+impl Network<'_> {
+    /// Reads pictures (the rows of all their pixels, one picture after the other) and learns their formulas in both
+    /// directions.
+    ///
+    /// # Panics
+    /// If there are not as many formulas as pictures, or none.
+    pub fn step(&self, pixels: &[f32], pictures: Grid, formulas: &[Vec<TokenId>]) -> Step {
+        let readings: Vec<Reading> = formulas.iter().flat_map(|formula| Reading::both(formula)).collect();
+        let net = self.densenet();
+        let (features, tape) = net.forward(pixels, pictures);
+        let (mut step, gradient) = self.read(&features, &readings);
+        step.statistics.splice(..0, net.statistics(&tape));
+        step.gradients.append(&mut net.backward(tape, pixels, gradient));
+        step
+    }
+
+    /// The encoder's DenseNet.
+    pub fn densenet(&self) -> DenseNet<'_> {
+        DenseNet { config: self.config, weights: self.weights, seed: self.seed }
+    }
+
+    /// What follows the DenseNet: the step but for the DenseNet's gradients and statistics, and the gradient of the
+    /// features' rows. Each picture has two readings, which follow each other.
+    ///
+    /// # Panics
+    /// If there are not twice as many readings as pictures, or none.
+    pub fn read(&self, features: &Features, readings: &[Reading]) -> (Step, Vec<f32>) {
+        let scene = Scene::new(self.config, self.weights, self.seed, features.grid.clone(), readings);
+        let decoded = decoder::read(&scene, features, self.label_smoothing);
+        let step = Step {
+            loss: decoded.loss.mean,
+            answers: decoded.loss.answers,
+            correct: decoded.loss.correct,
+            gradients: decoded.gradients,
+            statistics: decoded.statistics,
+        };
+        (step, decoded.features)
+    }
+}

@@ -1,0 +1,309 @@
+//! The attention refinement module of [`crate::model::refinement`] for one sequence, forward and backward.
+//!
+//! Coverage lies in bordered planes, one for each map and step, so that a tap of the convolution sees one stretch of a
+//! plane; the stretches of a few steps at a time become the columns of a matrix product.
+
+use comer::config::{COVERAGE_KERNEL, ModelConfig};
+use comer::weights::{Tensor, Weights};
+use pulp::Arch;
+
+use super::linear::{add, drop_all, entry};
+use super::norm::Drop;
+use super::product::{Matrix, Threads, multiply};
+
+/// How far the convolution looks.
+const REACH: usize = COVERAGE_KERNEL / 2;
+
+/// Taps of the convolution.
+const TAPS: usize = COVERAGE_KERNEL * COVERAGE_KERNEL;
+
+/// Columns of a product: as many as let its factors stay in the second cache.
+const COLUMNS: usize = 256;
+
+/// The size of a sequence and its picture.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub steps: usize,
+    pub height: usize,
+    pub width: usize,
+}
+
+impl Shape {
+    fn cells(self) -> usize {
+        self.height * self.width
+    }
+
+    /// From one row of cells to the next in a bordered plane: zeros stand between them.
+    fn pitch(self) -> usize {
+        self.width + REACH
+    }
+
+    /// The rows of a plane that hold cells.
+    fn span(self) -> usize {
+        self.height * self.pitch()
+    }
+
+    /// From one step's plane to the next.
+    fn plane(self) -> usize {
+        (self.height + REACH) * self.pitch()
+    }
+
+    /// Where a map's planes start.
+    fn margin(self) -> usize {
+        REACH * (self.pitch() + 1)
+    }
+
+    /// From one map to the next.
+    fn stride(self) -> usize {
+        self.margin() + self.steps * self.plane() + REACH
+    }
+
+    /// Steps whose planes are worked on together, one such stretch after the other.
+    fn chunks(self) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let most = (COLUMNS / self.span()).max(1);
+        (0..self.steps).step_by(most).map(move |first| first..(first + most).min(self.steps))
+    }
+
+    /// Rows of cells: the place of each in a compact plane, and in the cells' rows of a bordered one.
+    fn rows(self) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.height).map(move |y| (y * self.width, y * self.pitch()))
+    }
+}
+
+/// Attention that was dropped from: the weights before that (`[heads][steps][cells]`), the rule and their place.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub weights: &'a [f32],
+    pub drop: Option<Drop>,
+    pub place: usize,
+}
+
+/// What each step has behind it, for the maps of all sources: the sum of the steps before it, bordered.
+pub(super) fn cover(shape: Shape, heads: usize, sources: &[Source]) -> Vec<f32> {
+    let maps = sources.len() * heads;
+    let mut coverage = vec![0.0; maps * shape.stride()];
+    let cells = shape.cells();
+    let (mut sum, mut step_weights) = (vec![0.0; cells], vec![0.0; cells]);
+    Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for (map, planes) in coverage.chunks_exact_mut(shape.stride()).enumerate() {
+                let (source, head) = (&sources[map / heads], map % heads);
+                sum.fill(0.0);
+                let planes = planes[shape.margin()..].chunks_exact_mut(shape.plane());
+                for (step, plane) in planes.take(shape.steps).enumerate() {
+                    for (compact, bordered) in shape.rows() {
+                        plane[bordered..][..shape.width].copy_from_slice(&sum[compact..][..shape.width]);
+                    }
+                    let from = (head * shape.steps + step) * cells;
+                    step_weights.copy_from_slice(&source.weights[from..][..cells]);
+                    drop_all(source.drop, source.place + from, &mut step_weights);
+                    add(&mut sum, &step_weights);
+                }
+            }
+        },
+    );
+    coverage
+}
+
+/// The backward pass of [`cover`]: the gradient of all sources' dropped weights, `[maps][steps][cells]`.
+pub(super) fn uncover(shape: Shape, maps: usize, coverage: &[f32]) -> Vec<f32> {
+    let cells = shape.cells();
+    let mut result = vec![0.0; maps * shape.steps * cells];
+    let mut sum = vec![0.0; cells];
+    Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            let all = result.chunks_exact_mut(shape.steps * cells);
+            for (result, planes) in all.zip(coverage.chunks_exact(shape.stride())) {
+                sum.fill(0.0);
+                let planes = planes[shape.margin()..].chunks_exact(shape.plane()).take(shape.steps);
+                for (result, plane) in result.chunks_exact_mut(cells).zip(planes).rev() {
+                    result.copy_from_slice(&sum);
+                    for (compact, bordered) in shape.rows() {
+                        add(&mut sum[compact..][..shape.width], &plane[bordered..][..shape.width]);
+                    }
+                }
+            }
+        },
+    );
+    result
+}
+
+/// `decoder.refinement` of the model file but for its norm, which needs all sequences.
+pub(super) struct Refinement<'a> {
+    conv: &'a Tensor, // [channels, maps, 5, 5]
+    bias: &'a [f32],
+    projection: &'a Tensor, // [heads, channels, 1, 1]
+}
+
+/// What a sequence adds to the gradients.
+pub(super) struct RefinementGradients {
+    conv: Vec<f32>,
+    bias: Vec<f32>,
+    projection: Vec<f32>,
+}
+
+impl<'a> Refinement<'a> {
+    /// None for a model without coverage.
+    pub fn new(config: &ModelConfig, weights: &'a Weights) -> Option<Self> {
+        (config.coverage_inputs() > 0).then(|| Self {
+            conv: &weights["decoder.refinement.conv.weight"],
+            bias: &weights["decoder.refinement.conv.bias"].data,
+            projection: &weights["decoder.refinement.projection.weight"],
+        })
+    }
+
+    fn channels(&self) -> usize {
+        self.conv.shape[0]
+    }
+
+    fn depth(&self) -> usize {
+        self.conv.shape[1] * TAPS
+    }
+
+    fn heads(&self) -> usize {
+        self.projection.shape[0]
+    }
+
+    fn conv(&self) -> Matrix<'a> {
+        Matrix::rows(&self.conv.data, self.channels(), self.depth(), self.depth())
+    }
+
+    fn projection(&self) -> Matrix<'a> {
+        Matrix::rows(&self.projection.data, self.heads(), self.channels(), self.channels())
+    }
+
+    /// From coverage to what the norm is given (`[heads][steps][cells]`), and the activations between
+    /// (`[channels][steps][span]`), which hold anything between the rows of cells.
+    pub fn forward(&self, shape: Shape, coverage: &[f32]) -> (Vec<f32>, Vec<f32>) {
+        let (columns, cells) = (shape.steps * shape.span(), shape.cells());
+        let mut hidden = vec![0.0; self.channels() * columns];
+        let mut values = vec![0.0; self.heads() * shape.steps * cells];
+        let (mut patches, mut projected) = (Vec::new(), Vec::new());
+        for steps in shape.chunks() {
+            let count = steps.len() * shape.span();
+            self.patches(shape, steps.clone(), coverage, &mut patches);
+            let right = Matrix::rows(&patches, self.depth(), count, count);
+            let part = &mut hidden[steps.start * shape.span()..];
+            multiply(part, columns, self.conv(), right, false, Threads::One);
+            Arch::new().dispatch(
+                #[inline(always)]
+                || {
+                    for (row, &bias) in part.chunks_mut(columns).zip(self.bias) {
+                        row[..count].iter_mut().for_each(|x| *x = (*x + bias).max(0.0));
+                    }
+                },
+            );
+            projected.resize(self.heads() * count, 0.0);
+            let right = Matrix::rows(part, self.channels(), count, columns);
+            multiply(&mut projected, count, self.projection(), right, false, Threads::One);
+            for (head, projected) in projected.chunks_exact(count).enumerate() {
+                for (step, plane) in steps.clone().zip(projected.chunks_exact(shape.span())) {
+                    let values = &mut values[(head * shape.steps + step) * cells..][..cells];
+                    for (compact, bordered) in shape.rows() {
+                        values[compact..][..shape.width].copy_from_slice(&plane[bordered..][..shape.width]);
+                    }
+                }
+            }
+        }
+        (values, hidden)
+    }
+
+    /// The gradient of the coverage, bordered, and those of the weights, from that of the values.
+    pub fn backward(
+        &self,
+        shape: Shape,
+        coverage: &[f32],
+        hidden: &[f32],
+        gradient: &[f32],
+    ) -> (Vec<f32>, RefinementGradients) {
+        let (columns, cells) = (shape.steps * shape.span(), shape.cells());
+        let (heads, channels, depth) = (self.heads(), self.channels(), self.depth());
+        let mut sums = RefinementGradients {
+            conv: vec![0.0; channels * depth],
+            bias: vec![0.0; channels],
+            projection: vec![0.0; heads * channels],
+        };
+        let mut result = vec![0.0; coverage.len()];
+        let (mut patches, mut projected, mut inner) = (Vec::new(), Vec::new(), Vec::new());
+        for steps in shape.chunks() {
+            let count = steps.len() * shape.span();
+            projected.clear();
+            projected.resize(heads * count, 0.0);
+            for (head, projected) in projected.chunks_exact_mut(count).enumerate() {
+                for (step, plane) in steps.clone().zip(projected.chunks_exact_mut(shape.span())) {
+                    let gradient = &gradient[(head * shape.steps + step) * cells..][..cells];
+                    for (compact, bordered) in shape.rows() {
+                        plane[bordered..][..shape.width].copy_from_slice(&gradient[compact..][..shape.width]);
+                    }
+                }
+            }
+            let hidden = &hidden[steps.start * shape.span()..];
+            let left = Matrix::rows(&projected, heads, count, count);
+            let right = Matrix::rows(hidden, channels, count, columns).transposed();
+            multiply(&mut sums.projection, channels, left, right, true, Threads::One);
+            inner.resize(channels * count, 0.0);
+            multiply(&mut inner, count, self.projection().transposed(), left, false, Threads::One);
+            Arch::new().dispatch(
+                #[inline(always)]
+                || {
+                    let rows = inner.chunks_exact_mut(count).zip(hidden.chunks(columns));
+                    for ((gradient, hidden), bias) in rows.zip(&mut sums.bias) {
+                        for (g, &x) in gradient.iter_mut().zip(hidden) {
+                            *g = if x > 0.0 { *g } else { 0.0 };
+                        }
+                        *bias += super::norm::total(gradient, |x| x) as f32;
+                    }
+                },
+            );
+            self.patches(shape, steps.clone(), coverage, &mut patches);
+            let left = Matrix::rows(&inner, channels, count, count);
+            let right = Matrix::rows(&patches, depth, count, count).transposed();
+            multiply(&mut sums.conv, depth, left, right, true, Threads::One);
+            multiply(&mut patches, count, self.conv().transposed(), left, false, Threads::One);
+            Arch::new().dispatch(
+                #[inline(always)]
+                || {
+                    stretches(shape, steps, depth, |from, to| {
+                        add(&mut result[to..][..shape.span()], &patches[from..][..shape.span()]);
+                    })
+                },
+            );
+        }
+        (result, sums)
+    }
+
+    /// What each tap sees of some steps: `[maps * 5 * 5][steps * span]`
+    fn patches(&self, shape: Shape, steps: std::ops::Range<usize>, coverage: &[f32], patches: &mut Vec<f32>) {
+        patches.resize(self.depth() * steps.len() * shape.span(), 0.0);
+        stretches(shape, steps, self.depth(), |from, to| {
+            patches[from..][..shape.span()].copy_from_slice(&coverage[to..][..shape.span()]);
+        });
+    }
+
+    /// Adds what one sequence gave to the gradients.
+    pub fn note(&self, sums: &RefinementGradients, gradients: &mut Weights) {
+        for (leaf, values, shape) in [
+            ("conv.weight", &sums.conv, &self.conv.shape),
+            ("conv.bias", &sums.bias, &vec![self.channels()]),
+            ("projection.weight", &sums.projection, &self.projection.shape),
+        ] {
+            add(&mut entry(gradients, format!("decoder.refinement.{leaf}"), shape).data, values);
+        }
+    }
+}
+
+/// Calls `each` for every tap and step with the place of its stretch among the patches and in the bordered planes.
+#[inline(always)]
+fn stretches(shape: Shape, steps: std::ops::Range<usize>, depth: usize, mut each: impl FnMut(usize, usize)) {
+    for row in 0..depth {
+        let (map, tap) = (row / TAPS, row % TAPS);
+        let shift = tap / COVERAGE_KERNEL * shape.pitch() + tap % COVERAGE_KERNEL;
+        for (index, step) in steps.clone().enumerate() {
+            let from = (row * steps.len() + index) * shape.span();
+            // The first tap looks two rows and two cells back, which is where the margin starts.
+            each(from, map * shape.stride() + step * shape.plane() + shift);
+        }
+    }
+}

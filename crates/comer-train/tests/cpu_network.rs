@@ -1,0 +1,234 @@
+//! The training step written out for the CPU against the authors' gradients, against the plain model on Burn, and
+//! against its own finite differences.
+
+#[path = "../../comer/tests/common/mod.rs"]
+mod common;
+mod plain;
+
+use burn::prelude::*;
+use comer::TokenId;
+use comer::weights::{Weights, tensor_specs};
+use comer_train::cpu::{Features, Grid, Network, Reading, Step};
+use comer_train::model::Comer;
+use comer_train::model::position::Padding;
+use comer_train::model::targets::Targets;
+use common::Golden;
+use plain::{by_name, noise};
+
+const TINY: [&str; 4] = ["bttr", "self", "cross", "fusion"];
+
+#[test]
+fn loss_and_gradients_of_the_tiny_models_are_the_authors() {
+    for name in TINY {
+        let golden = Golden::tiny(name);
+        let file = golden.model("weights.");
+        let images = golden.get("input.images");
+        let [count, _, height, width] = images.shape[..] else { panic!("four dimensions") };
+        let network = Network { config: &file.config, weights: &file.weights, seed: 0, label_smoothing: 0.0 };
+        let net = network.densenet();
+
+        // The authors' pictures are padded. So are those that our DenseNet is given; the decoder sees the real cells.
+        let (features, tape) = net.forward(&images.data, Grid::new(vec![(height, width); count]));
+        let padding = golden.get("eval.feature_padding");
+        let [_, cells_high, cells_wide] = padding.shape[..] else { panic!("three dimensions") };
+        let size = |cells: &[f32]| {
+            let rows = cells.chunks(cells_wide).filter(|row| row[0] == 0.0).count();
+            (rows, cells[..cells_wide].iter().filter(|&&padded| padded == 0.0).count())
+        };
+        let real = Grid::new(padding.data.chunks(cells_high * cells_wide).map(size).collect());
+        assert!(real.pixels < features.grid.pixels, "some cells are padding");
+        let channels = features.rows.len() / features.grid.stride;
+        let mut rows = vec![0.0; channels * real.stride];
+        each_cell(&real, &features.grid, channels, |own, padded| rows[own] = features.rows[padded]);
+        let (mut step, gradient) = network.read(&Features { grid: real.clone(), rows }, &readings(&golden));
+        let mut padded_gradient = vec![0.0; features.rows.len()];
+        each_cell(&real, &features.grid, channels, |own, padded| padded_gradient[padded] = gradient[own]);
+        step.gradients.append(&mut net.backward(tape, &images.data, padded_gradient));
+
+        let loss = f64::from(golden.get("train.losses").data[0]);
+        assert!((step.loss - loss).abs() <= 1e-5, "{name}: loss {}, expected {loss}", step.loss);
+        let expected = golden.model("train.grad.").weights;
+        let trainable =
+            tensor_specs(&file.config, file.vocab.len()).into_iter().filter(|spec| spec.trainable);
+        let expected: Weights =
+            trainable.map(|spec| (spec.name.clone(), expected[&spec.name].clone())).collect();
+        compare(name, &step.gradients, &expected, 1e-4);
+    }
+}
+
+#[test]
+fn a_step_is_that_of_the_plain_model_on_pictures_of_one_size() {
+    let formulas: [Vec<TokenId>; 3] = [vec![5, 9, 7, 30], vec![8, 8, 40, 112], vec![3, 60, 7, 7]];
+    for name in TINY {
+        let file = common::golden_model(name);
+        let (height, width) = (50, 83);
+        let pixels: Vec<f32> = noise(3 * height * width, 4).iter().map(|x| x.max(0.0)).collect();
+
+        let device = Device::flex().autodiff();
+        let plain = Comer::new(&file, &device).unwrap();
+        let targets = Targets::new(&formulas);
+        let pictures = Tensor::from_data(TensorData::new(pixels.clone(), [3, 1, height, width]), &device);
+        let padding = Padding { batch: 3, height, width, values: vec![false; 3 * height * width] };
+        let logits = plain.forward(pictures, &padding, targets.inputs(&device)).logits;
+        let loss = targets.loss(logits);
+        let expected: Vec<f32> = loss.clone().into_data().try_to_vec().unwrap();
+        let gradients = by_name(&plain, &loss.backward());
+
+        let network = Network { config: &file.config, weights: &file.weights, seed: 3, label_smoothing: 0.0 };
+        let step = network.step(&pixels, Grid::new(vec![(height, width); 3]), &formulas);
+        assert!((step.loss - f64::from(expected[0])).abs() <= 1e-5, "{name}: {} {expected:?}", step.loss);
+        assert_eq!(step.answers, 30);
+        compare(name, &step.gradients, &gradients, 1e-4);
+
+        // The running statistics follow those of the step; the refinement's more than once.
+        let mut running = file.weights.clone();
+        for norm in &step.statistics {
+            let unbias = norm.count as f32 / (norm.count as f32 - 1.0);
+            let variance: Vec<f32> = norm.variance.iter().map(|x| x * unbias).collect();
+            for (leaf, new) in [("mean", &norm.mean), ("variance", &variance)] {
+                let old = &mut running.get_mut(&format!("{}.{leaf}", norm.path)).unwrap().data;
+                old.iter_mut().zip(new).for_each(|(old, new)| *old = 0.9 * *old + 0.1 * new);
+            }
+        }
+        for (tensor, expected) in plain.weights() {
+            for (a, b) in running[&tensor].data.iter().zip(&expected.data) {
+                assert!((a - b).abs() <= 1e-4, "{name}: {tensor} {a}, expected {b}");
+            }
+        }
+        let uses = step.statistics.iter().filter(|norm| norm.path == "decoder.refinement.norm").count();
+        assert_eq!(uses, if name == "bttr" { 0 } else { file.config.decoder_layers - 1 });
+    }
+}
+
+#[test]
+fn gradients_with_dropout_and_smoothing_are_what_finite_differences_show() {
+    let (sizes, pixels, formulas) = uneven_batch();
+    for name in TINY {
+        let mut file = common::golden_model(name);
+        (file.config.encoder_dropout, file.config.dropout) = (0.2, 0.3);
+        let step = |weights: &Weights| {
+            let network = Network { config: &file.config, weights, seed: 5, label_smoothing: 0.1 };
+            network.step(&pixels, Grid::new(sizes.clone()), &formulas)
+        };
+        let Step { gradients, .. } = step(&file.weights);
+        let names = gradients.keys().filter(|tensor| {
+            tensor.starts_with("decoder.")
+                || tensor.starts_with("encoder.projection")
+                || *tensor == "encoder.norm.weight"
+        });
+        // Along the gradient of one tensor the loss rises by the square of its norm.
+        for tensor in names {
+            let norm: f64 = gradients[tensor].data.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+            if norm < 1e-2 {
+                continue; // no more than the rounding
+            }
+            // Short, for the refinement's ReLU has a kink close by; so short that the loss' rounding shows.
+            let length = 3e-4;
+            let moved = |sign: f64| {
+                let mut weights = file.weights.clone();
+                for (w, g) in weights.get_mut(tensor).unwrap().data.iter_mut().zip(&gradients[tensor].data) {
+                    *w += (sign * length * f64::from(*g) / norm) as f32;
+                }
+                step(&weights).loss
+            };
+            let slope = (moved(1.0) - moved(-1.0)) / (2.0 * length);
+            assert!(
+                (slope - norm).abs() <= 0.03 * norm + 1e-3,
+                "{name}: {tensor}: slope {slope}, gradient {norm}"
+            );
+        }
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let (sizes, pixels, formulas) = uneven_batch();
+    let mut file = common::golden_model("fusion");
+    (file.config.encoder_dropout, file.config.dropout) = (0.2, 0.3);
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let network = Network { config: &file.config, weights: &file.weights, seed: 5, label_smoothing: 0.1 };
+        pool.install(|| network.step(&pixels, Grid::new(sizes.clone()), &formulas))
+    };
+    let one = run(1);
+    for threads in [2, 3] {
+        let several = run(threads);
+        assert_eq!(one.loss.to_bits(), several.loss.to_bits());
+        assert!(one.gradients == several.gradients, "{threads} threads");
+    }
+}
+
+#[test]
+fn a_reading_is_not_changed_by_the_padding_after_it_but_for_the_norm_of_the_refinement() {
+    let file = common::golden_model("bttr");
+    let network = Network { config: &file.config, weights: &file.weights, seed: 0, label_smoothing: 0.0 };
+    let grid = Grid::new(vec![(2, 5)]);
+    let channels = file.config.encoder_channels();
+    let features = Features { rows: noise(channels * grid.stride, 1), grid };
+    let readings = Reading::both(&[7, 8, 9]);
+    let padded = readings.clone().map(|mut reading| {
+        reading.inputs.extend([0, 0]);
+        reading.answers.extend([0, 0]);
+        reading
+    });
+    let (plain, _) = network.read(&features, &readings);
+    let (other, _) = network.read(&features, &padded);
+    assert_eq!((plain.answers, other.answers), (8, 8));
+    assert!((plain.loss - other.loss).abs() < 1e-6);
+    compare("bttr", &other.gradients, &plain.gradients, 1e-4);
+}
+
+/// Pictures and formulas of different sizes.
+fn uneven_batch() -> (Vec<(usize, usize)>, Vec<f32>, Vec<Vec<TokenId>>) {
+    let sizes = vec![(33, 70), (20, 17), (48, 131)];
+    let pixels = sizes.iter().map(|(height, width)| height * width).sum();
+    let pixels = noise(pixels, 2).iter().map(|x| x.max(0.0)).collect();
+    (sizes, pixels, vec![vec![5, 9, 7, 30], vec![8], vec![3, 60, 7, 7, 50, 11, 12]])
+}
+
+/// The readings of a golden file, padding included, the two of a picture together.
+fn readings(golden: &Golden) -> Vec<Reading> {
+    let rows = |name: &str| -> Vec<Vec<TokenId>> {
+        let tensor = golden.get(name);
+        tensor.data.chunks(tensor.shape[1]).map(|row| row.iter().map(|&id| id as TokenId).collect()).collect()
+    };
+    let (inputs, answers) = (rows("input.tokens"), rows("input.targets"));
+    assert!(inputs.iter().flatten().any(|&token| token == 0), "some tokens are padding");
+    let count = inputs.len() / 2;
+    let order = (0..count).flat_map(|picture| [picture, count + picture]);
+    order.map(|row| Reading { inputs: inputs[row].clone(), answers: answers[row].clone() }).collect()
+}
+
+/// Calls `each` with the places of every cell's channels in a grid of real sizes and in a padded one.
+fn each_cell(real: &Grid, padded: &Grid, channels: usize, mut each: impl FnMut(usize, usize)) {
+    let (mut own, mut other) = (0, 0);
+    for (&(height, width), &(padded_height, padded_width)) in real.sizes.iter().zip(&padded.sizes) {
+        for cell in 0..height * width {
+            let place = other + cell / width * padded_width + cell % width;
+            for channel in 0..channels {
+                each(channel * real.stride + own + cell, channel * padded.stride + place);
+            }
+        }
+        own += height * width;
+        other += padded_height * padded_width;
+    }
+}
+
+/// The norm of each tensor's difference against its norm. The bias of the refinement's norm shifts all cells alike,
+/// which no softmax notices: its gradient is rounding alone, and measured against 1e-4.
+fn compare(name: &str, found: &Weights, expected: &Weights, most: f32) {
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{name}");
+    let mut worst = (0f32, "");
+    for (tensor, expected) in expected {
+        assert_eq!(found[tensor].shape, expected.shape, "{name}: {tensor}");
+        let norm = |values: &mut dyn Iterator<Item = f32>| values.map(|x| x * x).sum::<f32>().sqrt();
+        let difference = norm(&mut found[tensor].data.iter().zip(&expected.data).map(|(a, b)| a - b));
+        let least = if tensor == "decoder.refinement.norm.bias" { 1e-4 } else { 0.0 };
+        let off = difference / norm(&mut expected.data.iter().copied()).max(least);
+        assert!(off <= most, "{name}: {tensor} is off by {off}");
+        if off > worst.0 {
+            worst = (off, tensor);
+        }
+    }
+    eprintln!("{name}: largest relative difference of a gradient {:.1e} ({})", worst.0, worst.1);
+}
