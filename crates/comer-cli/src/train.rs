@@ -1,14 +1,13 @@
 //! `comer train`: follows a recipe from random weights to a model, and goes on after any interruption.
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use comer::Vocab;
-use comer_train::network::{self, Network};
+use anyhow::{Context, Result};
+use comer_train::network;
 use comer_train::recipe::Recipe;
 use comer_train::run_folder::RunFolder;
 use comer_train::samples::Samples;
@@ -59,7 +58,8 @@ static STOP: AtomicBool = AtomicBool::new(false);
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     use_threads(arguments.threads)?;
-    let text = std::fs::read_to_string(&arguments.recipe).with_context(|| arguments.recipe.display().to_string())?;
+    let text =
+        std::fs::read_to_string(&arguments.recipe).with_context(|| arguments.recipe.display().to_string())?;
     let recipe = Recipe::open(&arguments.recipe)?;
     let vocab = read_vocab(arguments.vocab.as_deref())?;
     let mut network = network::by_name(&arguments.device, &recipe, &vocab)?;

@@ -9,12 +9,7 @@ use crate::recipe::Augmentation;
 use crate::samples::Sample;
 
 /// A sample's picture as the network is to see it in this epoch; `size` is the epoch's own factor.
-pub fn vary(
-    sample: &Sample,
-    recipe: &Augmentation,
-    size: f64,
-    random: &mut impl Rng,
-) -> Result<Picture> {
+pub fn vary(sample: &Sample, recipe: &Augmentation, size: f64, random: &mut impl Rng) -> Result<Picture> {
     let drawn = match &sample.ink {
         // What cannot be drawn is taken as it was stored.
         Some(ink) if changes_strokes(recipe) && random.random::<f64>() < recipe.share => {
@@ -99,8 +94,10 @@ mod tests {
     use super::*;
 
     fn sample() -> Sample {
-        let line = |points: &[(f64, f64)]| Stroke { points: points.iter().map(|&(x, y)| Point { x, y }).collect() };
-        let strokes = vec![line(&[(0.0, 0.0), (40.0, 100.0)]), line(&[(90.0, 0.0), (90.0, 120.0), (130.0, 60.0)])];
+        let line =
+            |points: &[(f64, f64)]| Stroke { points: points.iter().map(|&(x, y)| Point { x, y }).collect() };
+        let strokes =
+            vec![line(&[(0.0, 0.0), (40.0, 100.0)]), line(&[(90.0, 0.0), (90.0, 120.0), (130.0, 60.0)])];
         let symbols = [0, 1].map(|stroke| Symbol { label: "x".into(), strokes: vec![stroke] }).to_vec();
         let ink = Ink::new(strokes).unwrap().with_symbols(symbols).unwrap();
         Sample { name: "two".into(), tokens: vec![5, 6], picture: ink.draw().unwrap(), ink: Some(ink) }

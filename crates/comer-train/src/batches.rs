@@ -6,8 +6,8 @@ use std::sync::mpsc;
 
 use comer::TokenId;
 use comer::image::Picture;
-use rand::seq::SliceRandom;
 use rand::SeedableRng;
+use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::augment;
@@ -187,7 +187,10 @@ mod tests {
             list
         };
         let all = collect(0);
-        assert_eq!(all.iter().map(|(place, _)| *place).collect::<Vec<_>>(), (0..all.len()).collect::<Vec<_>>());
+        assert_eq!(
+            all.iter().map(|(place, _)| *place).collect::<Vec<_>>(),
+            (0..all.len()).collect::<Vec<_>>()
+        );
         assert_eq!(collect(4), all[4..]);
     }
 

@@ -76,7 +76,8 @@ impl Checkpoint {
                 tensors.insert(format!("{group}/{name}"), (shape, bytes));
             }
         }
-        let place = serde_json::to_string(&(&self.place, self.memory.steps)).map_err(|e| wrong(e.to_string()))?;
+        let place =
+            serde_json::to_string(&(&self.place, self.memory.steps)).map_err(|e| wrong(e.to_string()))?;
         let checksum = checksum(&place, tensors.values().map(|(_, bytes)| &bytes[..]));
         let metadata = [("format", FORMAT.to_string()), ("place", place), ("checksum", checksum)];
         let metadata = metadata.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
@@ -146,9 +147,13 @@ mod tests {
     #[test]
     fn a_checkpoint_comes_back_as_it_was_and_damage_is_seen() {
         let tensors = |value: f32| {
-            Weights::from([("a.weight".into(), Tensor { shape: vec![2], data: vec![value, f32::MIN_POSITIVE] })])
+            Weights::from([(
+                "a.weight".into(),
+                Tensor { shape: vec![2], data: vec![value, f32::MIN_POSITIVE] },
+            )])
         };
-        let place = Place { epoch: 3, batch: 17, step: 999, seconds: 1.5, written: [5, 6], ..Place::default() };
+        let place =
+            Place { epoch: 3, batch: 17, step: 999, seconds: 1.5, written: [5, 6], ..Place::default() };
         let memory =
             Memory { steps: 999, first: tensors(2.0), second: tensors(3.0), average: Weights::new() };
         let checkpoint = Checkpoint { place, weights: tensors(1.0), memory };

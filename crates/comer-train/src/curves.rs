@@ -34,7 +34,13 @@ pub fn svg(title: &str, rows: &[Row]) -> String {
     let rates: Vec<(usize, f64)> = rows.iter().filter_map(|row| Some((row.epoch, row.exp_rate?))).collect();
     panel(&mut text, 40.0, highest, "loss in training", &[("#c33", &losses)]);
     let parts = [("#888", &tokens[..]), ("#26c", &rates[..])];
-    panel(&mut text, 80.0 + HEIGHT, 1.0, "tokens found in training (grey), ExpRate on the hold-out (blue)", &parts);
+    panel(
+        &mut text,
+        80.0 + HEIGHT,
+        1.0,
+        "tokens found in training (grey), ExpRate on the hold-out (blue)",
+        &parts,
+    );
     text.push_str("</svg>\n");
     text
 }
@@ -55,7 +61,12 @@ fn panel(text: &mut String, top: f64, highest: f64, label: &str, lines: &[(&str,
             y(value) + 4.0,
         );
     }
-    let _ = writeln!(text, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">epoch {last}</text>", LEFT + WIDTH, top + HEIGHT + 16.0);
+    let _ = writeln!(
+        text,
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">epoch {last}</text>",
+        LEFT + WIDTH,
+        top + HEIGHT + 16.0
+    );
     for (colour, line) in lines {
         let points: Vec<String> = line
             .iter()

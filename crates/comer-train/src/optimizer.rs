@@ -49,7 +49,8 @@ impl Memory {
                 self.second = zeros(gradients);
             }
         }
-        let shorten = if recipe.clip > 0.0 && length > recipe.clip { recipe.clip / length } else { 1.0 } as f32;
+        let shorten =
+            if recipe.clip > 0.0 && length > recipe.clip { recipe.clip / length } else { 1.0 } as f32;
         let trained = weights.iter_mut().filter(|(name, _)| gradients.contains_key(*name));
         match recipe.kind {
             OptimizerKind::Sgd => {
@@ -79,7 +80,13 @@ impl Memory {
                 parts.into_par_iter().for_each(|((name, weight), (first, second))| {
                     // Norms and biases have one dimension.
                     let decay = if weight.shape.len() > 1 { recipe.weight_decay as f32 } else { 0.0 };
-                    rule.step(&mut weight.data, &mut first.data, &mut second.data, &gradients[name].data, decay);
+                    rule.step(
+                        &mut weight.data,
+                        &mut first.data,
+                        &mut second.data,
+                        &gradients[name].data,
+                        decay,
+                    );
                 });
             }
         }
@@ -144,7 +151,8 @@ impl Adamw {
         decay: f32,
     ) {
         let [a, b] = self.betas;
-        for (((weight, first), second), &gradient) in weights.iter_mut().zip(first).zip(second).zip(gradients) {
+        for (((weight, first), second), &gradient) in weights.iter_mut().zip(first).zip(second).zip(gradients)
+        {
             let gradient = gradient * self.shorten;
             *first += (1.0 - a) * (gradient - *first);
             *second += (1.0 - b) * (gradient * gradient - *second);
@@ -156,9 +164,9 @@ impl Adamw {
 
 #[cfg(test)]
 mod tests {
+    use burn::module::{Module, Param};
     use burn::optim::decay::WeightDecayConfig;
     use burn::optim::momentum::MomentumConfig;
-    use burn::module::{Module, Param};
     use burn::optim::{AdamWConfig, GradientsParams, SgdConfig};
     use burn::prelude::{Device, TensorData};
 

@@ -337,7 +337,9 @@ impl Recipe {
 /// What is wrong with a TOML text, with the nearest known key for an unknown one.
 fn explain(error: &toml::de::Error) -> String {
     let message = error.to_string();
-    let Some(rest) = error.message().strip_prefix("unknown field `") else { return message.trim_end().into() };
+    let Some(rest) = error.message().strip_prefix("unknown field `") else {
+        return message.trim_end().into();
+    };
     let mut names = rest.split('`').step_by(2);
     let found = names.next().unwrap_or_default();
     let nearest = names.min_by_key(|name| distance(found, name));

@@ -97,7 +97,10 @@ impl RunFolder {
     pub fn save(&mut self, checkpoint_: &Checkpoint, model: &ModelFile) -> Result<()> {
         self.log.flush()?;
         self.metrics.flush()?;
-        write_whole(&self.path.join("curves.svg"), svg(&self.path.display().to_string(), &self.rows).as_bytes())?;
+        write_whole(
+            &self.path.join("curves.svg"),
+            svg(&self.path.display().to_string(), &self.rows).as_bytes(),
+        )?;
         model.save(self.path.join("last.safetensors"), Precision::F32)?;
         checkpoint_.save(&checkpoint(&self.path))
     }

@@ -56,7 +56,8 @@ impl Samples {
         samples.split(recipe);
         if samples.training.is_empty() {
             let places: Vec<String> = data.iter().map(|path| path.display().to_string()).collect();
-            let reason = format!("{}: no sample of split {:?} to learn from", places.join(", "), recipe.split);
+            let reason =
+                format!("{}: no sample of split {:?} to learn from", places.join(", "), recipe.split);
             return Err(Error::Data(reason));
         }
         Ok(samples)
@@ -74,7 +75,10 @@ impl Samples {
         let (training, large): (Vec<Sample>, Vec<Sample>) = training.into_iter().partition(fits);
         let (most_tokens, most_pixels) = (recipe.most_tokens, recipe.most_pixels);
         self.problems.extend(large.iter().map(|sample| {
-            format!("{}: over {most_tokens} tokens or {most_pixels} pixels, left out of training", sample.name)
+            format!(
+                "{}: over {most_tokens} tokens or {most_pixels} pixels, left out of training",
+                sample.name
+            )
         }));
         (self.training, self.hold_out) = (training, hold_out);
     }
@@ -149,9 +153,14 @@ mod tests {
     #[test]
     fn what_is_too_large_is_left_out_and_named() {
         let picture = Picture::new(20, 10, vec![0; 200]).unwrap();
-        let sample =
-            |name: &str, tokens: usize| Sample { name: name.into(), tokens: vec![5; tokens], picture: picture.clone(), ink: None };
-        let mut samples = Samples { training: vec![sample("short", 3), sample("long", 9)], ..Samples::default() };
+        let sample = |name: &str, tokens: usize| Sample {
+            name: name.into(),
+            tokens: vec![5; tokens],
+            picture: picture.clone(),
+            ink: None,
+        };
+        let mut samples =
+            Samples { training: vec![sample("short", 3), sample("long", 9)], ..Samples::default() };
         samples.split(&recipe::Data { hold_out: 0.0, most_tokens: 5, ..recipe::Data::default() });
         assert_eq!(samples.training.len(), 1);
         assert!(samples.problems[0].starts_with("long"), "{:?}", samples.problems);

@@ -140,7 +140,8 @@ impl Trainer<'_> {
             if group.len() < recipe.batches.accumulate && place + 1 < length {
                 return Ok(true);
             }
-            let rate = recipe.schedule.share(state.place.step, steps, &state.place.plateau) * recipe.optimizer.rate;
+            let rate =
+                recipe.schedule.share(state.place.step, steps, &state.place.plateau) * recipe.optimizer.rate;
             let loss = self.step(state, &std::mem::take(&mut group), rate)?;
             state.place.batch = place + 1;
             let seconds = began.elapsed().as_secs_f64();

@@ -1,0 +1,287 @@
+//! `comer train` as a user meets it: it learns, and nothing that happens to it loses anything.
+#![cfg(feature = "train")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use comer::ink::{Ink, Point, Stroke};
+use serde_json::Value;
+
+/// The strokes of a few symbols, in a box of 10 by 10.
+fn glyph(token: &str) -> &'static [&'static [(f64, f64)]] {
+    match token {
+        "1" => &[&[(5.0, 0.0), (5.0, 10.0)]],
+        "-" => &[&[(1.0, 5.0), (9.0, 5.0)]],
+        "+" => &[&[(1.0, 5.0), (9.0, 5.0)], &[(5.0, 1.0), (5.0, 9.0)]],
+        "x" => &[&[(1.0, 1.0), (9.0, 9.0)], &[(9.0, 1.0), (1.0, 9.0)]],
+        "7" => &[&[(1.0, 0.0), (9.0, 0.0), (4.0, 10.0)]],
+        "0" => &[&[(5.0, 0.0), (1.0, 5.0), (5.0, 10.0), (9.0, 5.0), (5.0, 0.0)]],
+        _ => panic!("no strokes for {token}"),
+    }
+}
+
+/// A data set of all formulas of the form `a + b` or `a - b` and some powers: 48 of them.
+fn data_set(folder: &Path) -> PathBuf {
+    let mut lines = Vec::new();
+    let symbols = ["1", "x", "7", "0"];
+    let mut add = |name: String, tokens: &[&str], raised: bool| {
+        let mut strokes = Vec::new();
+        for (place, token) in tokens.iter().enumerate() {
+            let (scale, up) = if raised && place == 1 { (0.6, -7.0) } else { (1.0, 0.0) };
+            for points in glyph(token) {
+                let point =
+                    |&(x, y): &(f64, f64)| Point { x: 14.0 * place as f64 + scale * x, y: up + scale * y };
+                strokes.push(Stroke { points: points.iter().map(point).collect() });
+            }
+        }
+        let picture = Ink::new(strokes).unwrap().draw().unwrap();
+        let path = folder.join("train/img").join(format!("{name}.png"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, picture.to_png().unwrap()).unwrap();
+        let caption = match raised {
+            true => format!("{} ^ {{ {} }}", tokens[0], tokens[1]),
+            false => tokens.join(" "),
+        };
+        lines.push(format!("{name}\t{caption}\n"));
+    };
+    for (i, a) in symbols.iter().enumerate() {
+        for (j, b) in symbols.iter().enumerate() {
+            add(format!("plus{i}{j}"), &[a, "+", b], false);
+            add(format!("minus{i}{j}"), &[a, "-", b], false);
+            add(format!("power{i}{j}"), &[a, b], true);
+        }
+    }
+    fs::write(folder.join("train/caption.txt"), lines.concat()).unwrap();
+    folder.to_path_buf()
+}
+
+/// A small model that learns in seconds.
+const RECIPE: &str = r#"
+epochs = 4
+[model]
+d_model = 64
+growth_rate = 12
+layers_per_block = 3
+encoder_dropout = 0.0
+heads = 4
+decoder_layers = 3
+feed_forward = 128
+dropout = 0.1
+coverage_channels = 8
+[data]
+hold_out = 0.1
+[batches]
+pictures = 6
+accumulate = 2
+order = "random"
+[augmentation]
+scale = [0.9, 1.1]
+[optimizer]
+kind = "adamw"
+rate = 3e-3
+clip = 5.0
+average = 0.9
+label_smoothing = 0.02
+[schedule]
+kind = "one-cycle"
+warm_up = 0.1
+[validation]
+every = 1
+strategy = "greedy"
+checkpoint_minutes = 0.0
+"#;
+
+struct Place {
+    folder: tempfile::TempDir,
+    data: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data = data_set(&folder.path().join("data"));
+        Self { folder, data }
+    }
+
+    fn recipe(&self, changes: &[(&str, &str)]) -> PathBuf {
+        let mut text = RECIPE.to_string();
+        for (old, new) in changes {
+            assert!(text.contains(old), "{old}");
+            text = text.replace(old, new);
+        }
+        let path = self.folder.path().join("recipe.toml");
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn out(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn train(&self, recipe: &Path, out: &Path, more: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+        command.arg("train").arg(recipe).arg("--data").arg(&self.data).arg("--out").arg(out).args(more);
+        command
+    }
+}
+
+fn done(mut command: Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn log(run: &Path) -> String {
+    fs::read_to_string(run.join("log.jsonl")).unwrap_or_default()
+}
+
+/// Waits until the run's log has a line; the run must still go on then.
+fn wait_for_log(run: &Path, child: &mut Child) {
+    let began = Instant::now();
+    while log(run).lines().count() < 3 {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before it could be disturbed");
+        assert!(began.elapsed() < Duration::from_secs(120), "the run writes no log");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn a_small_model_learns_a_small_set_by_heart() {
+    let place = Place::new();
+    let recipe = place.recipe(&[
+        ("epochs = 4", "epochs = 60"),
+        ("hold_out = 0.1", "hold_out = 0.0"),
+        ("checkpoint_minutes = 0.0", "checkpoint_minutes = 5"),
+    ]);
+    let out = place.out("run");
+    done(place.train(&recipe, &out, &[]));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+    command.args(["evaluate", "--split", "train", "--json", "--data"]).arg(&place.data);
+    command.arg("--model").arg(out.join("last.safetensors"));
+    let report: Value = serde_json::from_slice(&done(command).stdout).unwrap();
+    assert_eq!(report["files"], 48);
+    assert_eq!(report["token"]["exp_rate"], 100.0, "{report:#}");
+    for file in ["recipe.toml", "resolved.toml", "metrics.csv", "curves.svg", "checkpoint.safetensors"] {
+        assert!(out.join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
+fn killed_or_interrupted_and_resumed_a_run_is_the_same_to_the_last_digit() {
+    let place = Place::new();
+    let recipe = place.recipe(&[]);
+    let whole = place.out("whole");
+    done(place.train(&recipe, &whole, &[]));
+    let expected = log(&whole);
+    assert!(expected.lines().count() > 12, "{expected}");
+
+    for (name, code) in [("-KILL", None), ("-INT", Some(130))] {
+        let out = place.out(name);
+        let mut child = place.train(&recipe, &out, &[]).stderr(Stdio::null()).spawn().unwrap();
+        wait_for_log(&out, &mut child);
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), code, "{name}");
+        let before = log(&out).lines().count();
+        let output = done(place.train(&recipe, &out, &["--resume", "--threads", "1"]));
+        assert!(errors(&output).contains("going on after"), "{output:?}");
+        assert_eq!(log(&out), expected, "{name} after {before} lines");
+        let models = [&whole, &out].map(|run| fs::read(run.join("checkpoint.safetensors")).unwrap().len());
+        assert_eq!(models[0], models[1]);
+        let weights =
+            [&whole, &out].map(|run| comer::ModelFile::open(run.join("last.safetensors")).unwrap().weights);
+        assert!(weights[0] == weights[1], "{name}: the weights differ");
+    }
+}
+
+#[test]
+fn an_exploding_run_stops_and_keeps_its_last_good_state() {
+    let place = Place::new();
+    let recipe = place.recipe(&[("rate = 3e-3", "rate = 90.0"), ("clip = 5.0", "clip = 0.0")]);
+    let out = place.out("run");
+    let output = place.train(&recipe, &out, &[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let message = errors(&output);
+    assert!(message.contains("training stopped at step") && message.contains("last good state"), "{message}");
+    let model = comer::ModelFile::open(out.join("last.safetensors")).unwrap();
+    let finite = model.weights.values().flat_map(|tensor| &tensor.data).all(|x| x.is_finite());
+    assert!(finite, "the kept weights are not numbers");
+}
+
+#[test]
+fn bad_requests_are_refused_before_anything_is_written() {
+    let place = Place::new();
+    let good = place.recipe(&[]);
+    let out = place.out("run");
+    let cases: [(PathBuf, &[&str], &str); 4] = [
+        (place.out("missing.toml"), &[], "missing.toml"),
+        (good.clone(), &["--resume"], "holds no checkpoint"),
+        (good.clone(), &["--device", "gpu"], "device"),
+        (good, &["--vocab", "nowhere.txt"], "nowhere.txt"),
+    ];
+    for (recipe, more, expected) in cases {
+        let output = place.train(&recipe, &out, more).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(errors(&output).contains(expected), "{output:?}");
+    }
+    let recipe = place.recipe(&[("clip = 5.0", "clipp = 5.0")]);
+    let output = place.train(&recipe, &out, &[]).output().unwrap();
+    assert!(errors(&output).contains("did you mean `clip`?"), "{output:?}");
+    assert!(!out.exists());
+}
+
+#[test]
+fn a_run_is_not_written_over() {
+    let place = Place::new();
+    let recipe = place.recipe(&[("epochs = 4", "epochs = 1")]);
+    let out = place.out("run");
+    done(place.train(&recipe, &out, &[]));
+    let output = place.train(&recipe, &out, &[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors(&output).contains("--resume"), "{output:?}");
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let place = Place::new();
+    let recipe = place.recipe(&[]);
+    let whole = place.out("whole");
+    done(place.train(&recipe, &whole, &[]));
+
+    let disk = place.out("disk");
+    fs::create_dir(&disk).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(&disk).output();
+    if !mounted.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: a full disk (mounting a small one needs more rights)");
+        return;
+    }
+    let unmount = Unmount(disk.clone());
+    let out = disk.join("run");
+    let mut child = place.train(&recipe, &out, &[]).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_log(&out, &mut child);
+    let _ = fs::write(disk.join("filler"), vec![0; 16 << 20]);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(errors(&output).contains("No space left"), "{output:?}");
+    fs::remove_file(disk.join("filler")).unwrap();
+    done(place.train(&recipe, &out, &["--resume"]));
+    assert_eq!(log(&out), log(&whole));
+    drop(unmount);
+}
+
+struct Unmount(PathBuf);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
