@@ -1,5 +1,7 @@
 //! The `comer` program: parses the command line and hands over to one file per subcommand.
 
+#[cfg(feature = "train")]
+mod ablate;
 mod bench;
 mod common;
 mod compare;
@@ -34,6 +36,8 @@ enum Command {
     Data(data::Arguments),
     #[cfg(feature = "train")]
     Train(train::Arguments),
+    #[cfg(feature = "train")]
+    Ablate(ablate::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -47,6 +51,8 @@ fn main() -> ExitCode {
         Command::Score(arguments) => score::run(&arguments),
         #[cfg(feature = "train")]
         Command::Train(arguments) => train::run(&arguments),
+        #[cfg(feature = "train")]
+        Command::Ablate(arguments) => ablate::run(&arguments),
     };
     match result {
         Ok(code) => code,

@@ -54,7 +54,7 @@ pub struct Arguments {
 }
 
 /// Set by Ctrl-C and by SIGTERM.
-static STOP: AtomicBool = AtomicBool::new(false);
+pub static STOP: AtomicBool = AtomicBool::new(false);
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     use_threads(arguments.threads)?;
@@ -93,11 +93,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         provenance: provenance(&arguments.data, &arguments.ink),
     };
     let outcome = trainer.run(state, &mut |event| view.show(&event))?;
-    view.bar.finish_and_clear();
+    view.clear();
     finish(arguments, &outcome)
 }
 
-fn interrupt() {
+pub fn interrupt() {
     // The second time, the user means it.
     if STOP.swap(true, Ordering::Relaxed) {
         std::process::exit(130);
@@ -156,6 +156,10 @@ impl View {
             spoke: Instant::now(),
             exp_rate: String::new(),
         }
+    }
+
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
     }
 
     pub fn show(&mut self, event: &Event) {

@@ -204,6 +204,35 @@ fn killed_or_interrupted_and_resumed_a_run_is_the_same_to_the_last_digit() {
 }
 
 #[test]
+fn an_ablation_writes_the_papers_tables_and_goes_on_where_it_was() {
+    let place = Place::new();
+    fs::rename(place.data.join("train"), place.data.join("all")).unwrap();
+    for split in ["train", "2014"] {
+        let copied =
+            Command::new("cp").arg("-r").arg(place.data.join("all")).arg(place.data.join(split)).status();
+        assert!(copied.unwrap().success());
+    }
+    let (recipe, out) = (place.recipe(&[]), place.out("ablation"));
+    let ablate = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+        command.args(["ablate", "--epochs", "1", "--json", "--recipe"]).arg(&recipe);
+        command.arg("--data").arg(&place.data).arg("--out").arg(&out);
+        let output = done(command);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let figures = ablate();
+    let names: Vec<&str> =
+        figures["models"].as_array().unwrap().iter().map(|model| model["model"].as_str().unwrap()).collect();
+    assert_eq!(names, ["bttr", "self", "cross", "fusion"]);
+    assert_eq!(figures["models"][3]["sets"]["2014"]["files"], 48);
+    let table = fs::read_to_string(out.join("ablation.md")).unwrap();
+    assert!(table.contains("| CoMER (Fusion) | yes | yes |") && table.contains("59.33"), "{table}");
+    let figure = fs::read_to_string(out.join("lengths.svg")).unwrap();
+    assert_eq!(figure.matches("<polyline").count(), 4, "{figure}");
+    assert_eq!(ablate(), figures, "finished runs are read again, not trained again");
+}
+
+#[test]
 fn an_exploding_run_stops_and_keeps_its_last_good_state() {
     let place = Place::new();
     let recipe = place.recipe(&[("rate = 3e-3", "rate = 90.0"), ("clip = 5.0", "clip = 0.0")]);

@@ -35,9 +35,15 @@ pub struct Step {
 }
 
 /// Something that computes gradients.
-pub trait Network {
+pub trait Network: Send {
     /// The loss of a batch and its gradients. The same for the same seed.
     fn step(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<Step>;
+
+    /// The steps of several batches from the same weights, in their order; batch `i` has the seed `seed + i`.
+    fn steps(&mut self, weights: &Weights, batches: &[Batch], seed: u64) -> Result<Vec<Step>> {
+        let numbered = batches.iter().zip(seed..);
+        numbered.map(|(batch, seed)| self.step(weights, batch, seed)).collect()
+    }
 }
 
 /// The network on this machine's processor, by our own kernels. Pictures and formulas keep their own sizes.
@@ -89,8 +95,41 @@ fn follow(batch: &NormStatistics, weights: &Weights, running: &mut Weights) {
     }
 }
 
-/// The network on the device of a name: `cpu` for our own kernels, `cpu-burn` for Burn's, or a GPU.
-pub fn by_name(name: &str, recipe: &Recipe, vocab: &Vocab) -> Result<Box<dyn Network>> {
+/// Several devices that share the batches of a step among them. The results are those of one device.
+pub struct Several(pub Vec<Box<dyn Network>>);
+
+impl Network for Several {
+    fn step(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<Step> {
+        self.0[0].step(weights, batch, seed)
+    }
+
+    fn steps(&mut self, weights: &Weights, batches: &[Batch], seed: u64) -> Result<Vec<Step>> {
+        let devices = self.0.len();
+        let shares: Vec<Vec<Result<Step>>> = std::thread::scope(|scope| {
+            let work = |(first, network): (usize, &'_ mut Box<dyn Network>)| {
+                let own = batches.iter().zip(seed..).skip(first).step_by(devices);
+                own.map(|(batch, seed)| network.step(weights, batch, seed)).collect()
+            };
+            let threads: Vec<_> =
+                self.0.iter_mut().enumerate().map(|device| scope.spawn(move || work(device))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("a device has panicked")).collect()
+        });
+        let mut shares: Vec<_> = shares.into_iter().map(Vec::into_iter).collect();
+        (0..batches.len())
+            .map(|index| shares[index % devices].next().expect("a step for each batch"))
+            .collect()
+    }
+}
+
+/// The network on the devices of a list of names: `cpu` for our own kernels, `cpu-burn` for Burn's, or GPUs, as in
+/// `cuda:0,cuda:1`.
+pub fn by_name(names: &str, recipe: &Recipe, vocab: &Vocab) -> Result<Box<dyn Network>> {
+    let networks: Vec<_> =
+        names.split(',').map(|name| one(name.trim(), recipe, vocab)).collect::<Result<_>>()?;
+    Ok(Box::new(Several(networks)))
+}
+
+fn one(name: &str, recipe: &Recipe, vocab: &Vocab) -> Result<Box<dyn Network>> {
     let smoothing = recipe.optimizer.label_smoothing;
     if name == "cpu" {
         return Ok(Box::new(CpuNetwork::new(recipe.model.clone(), smoothing)));

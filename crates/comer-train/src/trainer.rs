@@ -1,9 +1,11 @@
 //! The training loop, from the first step to the last, and from any checkpoint on.
 
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use comer::model_file::Provenance;
+use comer::weights::{Tensor, Weights};
 use comer::{ModelFile, Vocab};
 use serde_json::json;
 
@@ -172,30 +174,21 @@ impl Trainer<'_> {
 
     /// One step: the mean gradient of a group of batches. Answers their mean loss.
     fn step(&mut self, state: &mut Checkpoint, group: &[Batch], rate: f64) -> Result<f64> {
-        let mut total: Option<Step> = None;
-        for (index, batch) in group.iter().enumerate() {
-            let number = state.place.step * self.recipe.batches.accumulate as u64 + index as u64;
-            let seed = self.recipe.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number);
-            let step = self.network.step(&state.weights, batch, seed)?;
-            state.weights.extend(step.running.clone());
-            let tally = &mut state.place.tally;
+        let first = state.place.step * self.recipe.batches.accumulate as u64;
+        let seed = self.recipe.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(first);
+        let steps = self.network.steps(&state.weights, group, seed)?;
+        let tally = &mut state.place.tally;
+        for (step, batch) in steps.iter().zip(group) {
             tally.loss += step.loss * step.answers as f64;
             tally.answers += step.answers;
             tally.correct += step.correct;
             tally.pictures += batch.pictures.len();
-            match &mut total {
-                None => total = Some(step),
-                Some(total) => add(total, &step),
-            }
         }
-        let mut total = total.expect("a step has at least one batch");
-        if group.len() > 1 {
-            let share = (group.len() as f32).recip();
-            total.gradients.values_mut().flat_map(|tensor| &mut tensor.data).for_each(|x| *x *= share);
-        }
-        let loss = total.loss / group.len() as f64;
+        let total = mean(steps);
+        let loss = total.loss;
         let length = optimizer::length(&total.gradients);
         self.check(state, loss, length)?;
+        state.weights.extend(total.running);
         state.memory.step(&self.recipe.optimizer, rate, &mut state.weights, &total.gradients, length);
         state.memory.follow(&self.recipe.optimizer, &state.weights);
         state.place.step += 1;
@@ -296,10 +289,28 @@ impl Trainer<'_> {
     }
 }
 
-/// Adds the loss and the gradients of a batch.
-fn add(total: &mut Step, step: &Step) {
-    total.loss += step.loss;
-    for (name, sum) in &mut total.gradients {
-        sum.data.iter_mut().zip(&step.gradients[name].data).for_each(|(sum, x)| *sum += x);
+/// The mean of the losses, gradients and running statistics of the batches of a step.
+fn mean(steps: Vec<Step>) -> Step {
+    let share = (steps.len() as f32).recip();
+    let mut total = Step::default();
+    let add = |sums: &mut Weights, parts: Weights| {
+        for (name, part) in parts {
+            match sums.entry(name) {
+                Entry::Vacant(entry) => {
+                    let data = part.data.iter().map(|x| x * share).collect();
+                    entry.insert(Tensor { data, ..part });
+                }
+                Entry::Occupied(mut entry) => {
+                    let sum = &mut entry.get_mut().data;
+                    sum.iter_mut().zip(&part.data).for_each(|(sum, x)| *sum += x * share);
+                }
+            }
+        }
+    };
+    for step in steps {
+        total.loss += step.loss * f64::from(share);
+        add(&mut total.gradients, step.gradients);
+        add(&mut total.running, step.running);
     }
+    total
 }

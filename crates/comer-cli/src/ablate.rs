@@ -1,0 +1,187 @@
+//! `comer ablate`: trains the paper's four models under one budget and writes its tables and its figure with our numbers.
+
+mod tables;
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, bail};
+use comer::Vocab;
+use comer::config::Coverage;
+use comer::dataset::Dataset;
+use comer::model_file::write_whole;
+use comer::recognizer::{Options, Recognizer};
+use comer_eval::files::read_truths;
+use comer_eval::score::score;
+use comer_eval::{Dialect, Report};
+use comer_train::network;
+use comer_train::recipe::Recipe;
+use comer_train::run_folder::RunFolder;
+use comer_train::samples::Samples;
+use comer_train::trainer::Trainer;
+use serde_json::json;
+
+use crate::common::{progress_bar, use_threads};
+use crate::train::{STOP, View, interrupt, provenance};
+
+/// Train Fusion, Cross, Self and BTTR under the same budget and seed, read the test sets with each, and write the
+/// paper's tables and its figure of lengths.
+///
+/// An ablation that was stopped goes on where it was when the same command is given again.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  comer ablate --data crohme.zip --out runs/ablation --epochs 30
+  comer ablate --data crohme.zip --out runs/ablation --recipe configs/default.toml --device cuda:0")]
+pub struct Arguments {
+    /// A CROHME zip or folder, with the sets to train and to test on.
+    #[arg(long, value_name = "DIR_OR_ZIP")]
+    data: PathBuf,
+    /// A folder for the four runs, ablation.md, ablation.json and lengths.svg.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Epochs of each run [default: the recipe's].
+    #[arg(long, value_name = "N")]
+    epochs: Option<usize>,
+    /// The recipe of all four but for the coverage [default: the paper's].
+    #[arg(long, value_name = "FILE")]
+    recipe: Option<PathBuf>,
+    /// A folder of InkML files, whose names are those of the pictures, for variation of the strokes.
+    #[arg(long, value_name = "DIR")]
+    ink: Vec<PathBuf>,
+    /// The sets to test on; those that the data lacks are left out.
+    #[arg(long, value_delimiter = ',', default_value = "2014,2016,2019")]
+    test: Vec<String>,
+    /// Where to compute: cpu, cuda:0, cuda:0,cuda:1, wgpu.
+    #[arg(long, default_value = "cpu")]
+    device: String,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Threads to use [default: all cores].
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// The paper's models, in the order of its table.
+const MODELS: [(&str, Coverage); 4] = [
+    ("bttr", Coverage::None),
+    ("self", Coverage::SelfOnly),
+    ("cross", Coverage::Cross),
+    ("fusion", Coverage::Fusion),
+];
+
+/// What a model reached: for each test set its report.
+pub struct Ablated {
+    pub name: &'static str,
+    pub reports: Vec<(String, Report)>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    use_threads(arguments.threads)?;
+    let mut recipe = match &arguments.recipe {
+        Some(path) => Recipe::open(path)?,
+        None => Recipe::default(),
+    };
+    if let Some(epochs) = arguments.epochs {
+        recipe.epochs = epochs;
+    }
+    let vocab = Vocab::crohme();
+    let splits = Dataset::splits(&arguments.data)?;
+    let tests: Vec<&String> = arguments.test.iter().filter(|test| splits.contains(test)).collect();
+    if tests.is_empty() {
+        bail!(
+            "{}: has none of the sets {:?} to test on, only {splits:?}",
+            arguments.data.display(),
+            arguments.test
+        );
+    }
+    let samples = Samples::open(std::slice::from_ref(&arguments.data), &arguments.ink, &recipe.data, &vocab)?;
+    ctrlc::set_handler(interrupt).context("Ctrl-C cannot be watched")?;
+    let mut results = Vec::new();
+    for (name, coverage) in MODELS {
+        recipe.model.coverage = coverage;
+        let folder = arguments.out.join(name);
+        eprintln!("comer: {name}");
+        if !train(arguments, &recipe, &vocab, &samples, &folder)? {
+            eprintln!("comer: stopped; the same command goes on from here");
+            return Ok(ExitCode::from(130));
+        }
+        let best = folder.join("best.safetensors");
+        let model = if best.exists() { best } else { folder.join("last.safetensors") };
+        let recognizer = Recognizer::open(&model)?;
+        let reports =
+            tests.iter().map(|test| Ok(((*test).clone(), report(&recognizer, &arguments.data, test)?)));
+        results.push(Ablated { name, reports: reports.collect::<Result<_>>()? });
+    }
+    let epochs = recipe.epochs;
+    write_whole(&arguments.out.join("ablation.md"), tables::markdown(&results, epochs).as_bytes())?;
+    write_whole(&arguments.out.join("lengths.svg"), tables::lengths(&results).as_bytes())?;
+    let figures = json!({ "epochs": epochs, "models": results.iter().map(figures).collect::<Vec<_>>() });
+    write_whole(&arguments.out.join("ablation.json"), format!("{figures:#}\n").as_bytes())?;
+    let text = match arguments.json {
+        true => format!("{figures:#}\n"),
+        false => fs::read_to_string(arguments.out.join("ablation.md"))?,
+    };
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Trains one model, from its checkpoint if there is one; answers whether it came to its end.
+fn train(
+    arguments: &Arguments,
+    recipe: &Recipe,
+    vocab: &Vocab,
+    samples: &Samples,
+    folder: &Path,
+) -> Result<bool> {
+    let stop: &'static AtomicBool = &STOP;
+    let mut network = network::by_name(&arguments.device, recipe, vocab)?;
+    let (folder, state) = match folder.join("checkpoint.safetensors").exists() {
+        true => RunFolder::resume(folder, recipe)?,
+        false => (RunFolder::create(folder, recipe, &recipe.to_toml())?, Trainer::start(recipe, vocab)?),
+    };
+    let mut view = View::new(recipe.epochs);
+    let trainer = Trainer {
+        recipe,
+        vocab,
+        samples,
+        network: network.as_mut(),
+        folder,
+        stop,
+        provenance: provenance(std::slice::from_ref(&arguments.data), &arguments.ink),
+    };
+    let outcome = trainer.run(state, &mut |event| view.show(&event))?;
+    view.clear();
+    Ok(outcome.finished)
+}
+
+/// Reads a test set by joint search and scores it.
+fn report(recognizer: &Recognizer, data: &Path, split: &str) -> Result<Report> {
+    let truths = read_truths(data, Some(split))?;
+    let set = Dataset::open(data, split)?;
+    let bar = progress_bar(set.samples.len());
+    let mut predictions = HashMap::new();
+    for group in set.samples.chunks(16) {
+        let pictures: Vec<_> = group.iter().map(|sample| sample.picture.clone()).collect();
+        let readings = recognizer.recognize_batch(&pictures, &Options::default());
+        for (sample, reading) in group.iter().zip(readings) {
+            match reading {
+                Ok(reading) => drop(predictions.insert(sample.name.clone(), reading.best.latex)),
+                Err(error) => eprintln!("comer: {}: {error}", sample.name),
+            }
+        }
+        bar.inc(group.len() as u64);
+    }
+    bar.finish_and_clear();
+    Ok(Report::new(&score(&truths.truths, &predictions, Dialect::Official)))
+}
+
+fn figures(result: &Ablated) -> serde_json::Value {
+    let sets: HashMap<&String, serde_json::Value> =
+        result.reports.iter().map(|(test, report)| (test, crate::score::json(report))).collect();
+    json!({ "model": result.name, "sets": sets })
+}

@@ -1,0 +1,83 @@
+//! One device, two devices, our own kernels: the same training.
+
+use std::sync::atomic::AtomicBool;
+
+use comer::image::Picture;
+use comer::{ModelConfig, Vocab};
+use comer_train::network::by_name;
+use comer_train::recipe::{Batches, Data, Order, Recipe};
+use comer_train::run_folder::RunFolder;
+use comer_train::samples::{Sample, Samples};
+use comer_train::trainer::Trainer;
+
+/// Pictures of one size with formulas of one length, so that nothing is padded: there, padded and unpadded agree.
+fn samples() -> Samples {
+    let sample = |index: usize| {
+        let pixels = (0..48 * 32).map(|pixel| if (pixel * (index + 3)) % 11 < 3 { 255 } else { 0 }).collect();
+        let tokens = (0..4).map(|place| 3 + ((index + place * 7) % 20) as u16).collect();
+        Sample { name: index.to_string(), tokens, picture: Picture::new(48, 32, pixels).unwrap(), ink: None }
+    };
+    Samples { training: (0..24).map(sample).collect(), ..Samples::default() }
+}
+
+fn recipe() -> Recipe {
+    let mut recipe = Recipe {
+        epochs: 2,
+        model: ModelConfig {
+            d_model: 16,
+            growth_rate: 4,
+            layers_per_block: 2,
+            encoder_dropout: 0.0,
+            heads: 2,
+            decoder_layers: 3,
+            feed_forward: 32,
+            dropout: 0.0,
+            coverage_channels: 4,
+            ..ModelConfig::default()
+        },
+        data: Data { hold_out: 0.0, ..Data::default() },
+        batches: Batches { pictures: 3, pixels: 320_000, order: Order::Random, accumulate: 4 },
+        ..Recipe::default()
+    };
+    recipe.augmentation.scale = [1.0, 1.0];
+    recipe.optimizer.rate = 0.02;
+    recipe.optimizer.label_smoothing = 0.1;
+    recipe
+}
+
+/// The losses of all steps.
+fn losses(devices: &str) -> Vec<f64> {
+    let (recipe, vocab, samples, stop) = (recipe(), Vocab::crohme(), samples(), AtomicBool::new(false));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let mut network = by_name(devices, &recipe, &vocab).unwrap();
+    let trainer = Trainer {
+        recipe: &recipe,
+        vocab: &vocab,
+        samples: &samples,
+        network: network.as_mut(),
+        folder: RunFolder::create(&path, &recipe, "").unwrap(),
+        stop: &stop,
+        provenance: Default::default(),
+    };
+    let outcome = trainer.run(Trainer::start(&recipe, &vocab).unwrap(), &mut |_| {}).unwrap();
+    assert!(outcome.finished);
+    let log = std::fs::read_to_string(path.join("log.jsonl")).unwrap();
+    let loss =
+        |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["loss"].as_f64().unwrap();
+    log.lines().map(loss).collect()
+}
+
+#[test]
+fn two_devices_and_our_own_kernels_train_as_one_device_of_burn() {
+    let one = losses("cpu-burn");
+    assert_eq!(one.len(), 4);
+    assert!(one[3] < one[0], "nothing was learnt: {one:?}");
+    for devices in ["cpu-burn,cpu-burn", "cpu", "cpu,cpu-burn,cpu"] {
+        let found = losses(devices);
+        for (a, b) in one.iter().zip(&found) {
+            assert!((a - b).abs() < 1e-4, "{devices}: {found:?}, one device {one:?}");
+        }
+        assert_eq!(found.len(), one.len());
+    }
+}
