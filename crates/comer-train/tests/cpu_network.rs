@@ -178,8 +178,11 @@ fn a_reading_is_not_changed_by_the_padding_after_it_but_for_the_norm_of_the_refi
     compare("bttr", &other.gradients, &plain.gradients, 1e-4);
 }
 
+/// Pictures and formulas.
+type Batch = (Vec<(usize, usize)>, Vec<f32>, Vec<Vec<TokenId>>);
+
 /// Pictures and formulas of different sizes.
-fn uneven_batch() -> (Vec<(usize, usize)>, Vec<f32>, Vec<Vec<TokenId>>) {
+fn uneven_batch() -> Batch {
     let sizes = vec![(33, 70), (20, 17), (48, 131)];
     let pixels = sizes.iter().map(|(height, width)| height * width).sum();
     let pixels = noise(pixels, 2).iter().map(|x| x.max(0.0)).collect();

@@ -9,11 +9,12 @@ use comer::weights::{Tensor, Weights};
 use pulp::Arch;
 use rayon::prelude::*;
 
+use super::correlate::correlate;
 use super::grid::Grid;
 use super::norm::{Drop, Statistics};
 use super::pool;
 use super::product::{Matrix, Threads, multiply};
-use super::unit::{Unit, UnitTape, convolve, convolve_back, convolve_weights, mix_channels, unmix_channels};
+use super::unit::{Unit, UnitTape, convolve, convolve_back, mix_channels, unmix_channels};
 
 /// Side of the stem's convolution.
 const STEM: usize = 7;
@@ -77,9 +78,10 @@ impl DenseNet<'_> {
 
         let mut blocks = Vec::with_capacity(BLOCKS);
         for block in 0..BLOCKS {
-            let layers =
-                (0..self.config.layers_per_block).map(|layer| self.layer(block, layer, &mut rows, &grid));
-            let layers = layers.collect();
+            let mut bordered = grid.bordered(self.config.bottleneck_channels());
+            let layers = (0..self.config.layers_per_block)
+                .map(|layer| self.layer((block, layer), &mut rows, &mut bordered, &grid))
+                .collect();
             let Some(path) = transition_path(block) else {
                 blocks.push(BlockTape { grid: grid.clone(), rows, layers, transition: None });
                 break;
@@ -121,8 +123,11 @@ impl DenseNet<'_> {
                     unmix_channels(unit.convolution(), &tape.rows, &tape.grid, &wide, &mut gradient);
                 unit.note(weights, &mut gradients);
             }
+            let mut inner = tape.grid.bordered(self.config.bottleneck_channels());
+            let mut outer = tape.grid.bordered(self.config.growth_rate);
             for layer in (0..self.config.layers_per_block).rev() {
-                self.layer_back(block, layer, tape, &mut gradient, &mut gradients);
+                let workspace = (&mut inner[..], &mut outer[..]);
+                self.layer_back((block, layer), tape, workspace, &mut gradient, &mut gradients);
             }
         }
         self.stem_back(&tape, pixels, &gradient, &mut gradients);
@@ -170,16 +175,21 @@ impl DenseNet<'_> {
         run(self.unit(&reduce, number + 1, true), self.unit(&grow, number + 2, true))
     }
 
-    /// One dense layer: reads the rows of the channels so far, writes its own below them.
-    fn layer(&self, block: usize, layer: usize, rows: &mut [f32], grid: &Grid) -> (UnitTape, UnitTape) {
+    /// One dense layer: reads the rows of the channels so far, writes its own below them. `bordered` is its workspace.
+    fn layer(
+        &self,
+        (block, layer): (usize, usize),
+        rows: &mut [f32],
+        bordered: &mut [f32],
+        grid: &Grid,
+    ) -> (UnitTape, UnitTape) {
         let inputs = self.config.block_input_channels(block) + layer * self.config.growth_rate;
         let (input, output) = rows.split_at_mut(inputs * grid.stride);
         self.with_units(block, layer, |reduce, grow| {
             let values = mix_channels(reduce.convolution(), input, grid);
-            let mut bordered = vec![0.0; self.config.bottleneck_channels() * grid.bordered_stride];
             let border = |row: &[f32], output: &mut [f32]| grid.border(row, output);
-            let reduced = reduce.normalise(values, grid, &mut bordered, grid.bordered_stride, border);
-            let values = convolve(grow.convolution(), &bordered, grid);
+            let reduced = reduce.normalise(values, grid, bordered, grid.bordered_stride, border);
+            let values = convolve(grow.convolution(), bordered, grid);
             let output = &mut output[..self.config.growth_rate * grid.stride];
             let grown = grow.normalise(values, grid, output, grid.stride, copy);
             (reduced, grown)
@@ -189,9 +199,9 @@ impl DenseNet<'_> {
     /// The backward pass of [`Self::layer`]: takes the gradient of its own rows, adds to that of the rows above.
     fn layer_back(
         &self,
-        block: usize,
-        layer: usize,
+        (block, layer): (usize, usize),
         tape: &BlockTape,
+        (inner, outer): (&mut [f32], &mut [f32]),
         gradient: &mut [f32],
         gradients: &mut Weights,
     ) {
@@ -202,15 +212,11 @@ impl DenseNet<'_> {
         let (reduced, grown) = &tape.layers[layer];
         self.with_units(block, layer, |reduce, grow| {
             grow.denormalise(grown, grid, own, gradients);
-            let mut outer = vec![0.0; self.config.growth_rate * grid.bordered_stride];
-            spread(&mut outer, grid.bordered_stride, own, grid.stride, |output, row| {
-                grid.border(row, output)
-            });
-            let mut inner = vec![0.0; self.config.bottleneck_channels() * grid.bordered_stride];
+            spread(outer, grid.bordered_stride, own, grid.stride, |output, row| grid.border(row, output));
             let border = |row: &[f32], output: &mut [f32]| grid.border(row, output);
-            reduce.activate(reduced, grid, &mut inner, grid.bordered_stride, border);
-            grow.note(convolve_weights(grow.convolution(), &inner, &outer, grid), gradients);
-            let mut middle = convolve_back(grow.convolution(), &outer, grid);
+            reduce.activate(reduced, grid, inner, grid.bordered_stride, border);
+            grow.note(correlate(inner, self.config.bottleneck_channels(), own, grid), gradients);
+            let mut middle = convolve_back(grow.convolution(), outer, grid);
             reduce.denormalise(reduced, grid, &mut middle, gradients);
             let weights = unmix_channels(reduce.convolution(), &tape.rows, grid, &middle, sum);
             reduce.note(weights, gradients);

@@ -1,7 +1,10 @@
 //! Where the pixels of a batch lie: every channel is one row that holds all pictures, each in its own size.
 //!
-//! Two arrangements of a row: *compact*, one picture's pixels after the other's; and *bordered*, with zeros around each
-//! picture, so that a convolution is a sum of products of shifted rows.
+//! Two arrangements of a row: *compact*, one picture's pixels after the other's; and *bordered*, with zeros before and
+//! after each picture, so that a convolution may look beyond its first and last row.
+
+/// Numbers in a cache line.
+pub(super) const LINE: usize = 16;
 
 /// The sizes of a batch's pictures at one stage of the network.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,28 +31,16 @@ pub(super) struct Place {
     pub bordered: usize,
 }
 
-impl Place {
-    /// From one row of pixels to the next in the bordered arrangement: one zero stands between them.
-    pub fn pitch(&self) -> usize {
-        self.width + 1
-    }
-
-    /// The stretch of a bordered row from the first pixel to the zero after the last.
-    pub fn span(&self) -> usize {
-        self.height * self.pitch()
-    }
-}
-
 impl Grid {
     /// The arrangement of pictures of these heights and widths.
     pub fn new(sizes: Vec<(usize, usize)>) -> Self {
         let (mut start, mut bordered) = (0, 0);
         let mut pictures = Vec::with_capacity(sizes.len());
         for &(height, width) in &sizes {
-            bordered += width + 2;
+            bordered += width + 1;
             pictures.push(Place { height, width, start, bordered });
             start += height * width;
-            bordered += height * (width + 1) + width + 2;
+            bordered += height * width + width + 1;
         }
         Self { sizes, pictures, pixels: start, stride: padded(start), bordered_stride: padded(bordered) }
     }
@@ -63,23 +54,29 @@ impl Grid {
         &self.pictures
     }
 
-    /// Copies a compact row into a bordered one, zeros between the rows of pixels included.
+    /// Zeros for `count` compact rows, and for a line that starts with the last number.
+    pub(super) fn compact(&self, count: usize) -> Vec<f32> {
+        vec![0.0; count * self.stride + LINE]
+    }
+
+    /// Zeros for `count` bordered rows, and for a line that starts with the last number.
+    pub(super) fn bordered(&self, count: usize) -> Vec<f32> {
+        vec![0.0; count * self.bordered_stride + LINE]
+    }
+
+    /// Copies a compact row into a bordered one.
     #[inline(always)]
     pub(super) fn border(&self, compact: &[f32], bordered: &mut [f32]) {
         for place in &self.pictures {
-            let rows = bordered[place.bordered..][..place.span()].chunks_exact_mut(place.pitch());
-            let pixels = compact[place.start..][..place.height * place.width].chunks_exact(place.width);
-            for (target, source) in rows.zip(pixels) {
-                target[..place.width].copy_from_slice(source);
-                target[place.width] = 0.0;
-            }
+            let pixels = place.height * place.width;
+            bordered[place.bordered..][..pixels].copy_from_slice(&compact[place.start..][..pixels]);
         }
     }
 }
 
 /// A row's length in whole cache lines, an odd number of them: rows a power of two apart would fight for the same ones.
 fn padded(length: usize) -> usize {
-    (length.div_ceil(16) | 1) * 16
+    (length.div_ceil(LINE) | 1) * LINE
 }
 
 #[cfg(test)]
@@ -93,13 +90,11 @@ mod tests {
         let compact: Vec<f32> = (1..=7).map(|i| i as f32).collect();
         let mut bordered = vec![0.0; grid.bordered_stride];
         grid.border(&compact, &mut bordered);
-        let place = grid.pictures()[0];
-        let pixel = |y: isize, x: isize| {
-            bordered[(place.bordered as isize + y * place.pitch() as isize + x) as usize]
-        };
-        assert_eq!(
-            [pixel(0, 0), pixel(1, 2), pixel(0, 3), pixel(1, -1), pixel(-1, 0), pixel(2, 3)],
-            [1.0, 6.0, 0.0, 0.0, 0.0, 0.0]
-        );
+        let (first, second) = (grid.pictures()[0].bordered, grid.pictures()[1].bordered);
+        assert_eq!(bordered[first..][..6], compact[..6]);
+        assert_eq!(bordered[second], 7.0);
+        // A row and a pixel of zeros on both sides.
+        assert_eq!((first, second), (4, 4 + 6 + 4 + 2));
+        assert_eq!(bordered.iter().filter(|&&x| x != 0.0).count(), 7);
     }
 }

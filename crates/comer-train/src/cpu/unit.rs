@@ -1,5 +1,6 @@
 //! What every step of the network is made of: a product or convolution, then batch norm, ReLU and dropout.
 
+use comer::engine::kernels::{Activation, Kernels, Layout, PackedRows, Planes};
 use comer::weights::{Tensor, Weights};
 use pulp::Arch;
 use rayon::prelude::*;
@@ -153,100 +154,32 @@ pub(super) fn unmix_channels(
     result
 }
 
-/// The nine taps of a 3 x 3 convolution: each one's place in the weights and its shift in a picture's bordered rows.
-fn taps(place: &Place) -> impl Iterator<Item = (usize, isize)> + use<> {
-    let pitch = place.pitch() as isize;
-    (0..9).map(move |tap| (tap, (tap as isize / 3 - 1) * pitch + tap as isize % 3 - 1))
-}
-
-/// The weights of one tap: `[out, in]`
-fn tap_matrix(weights: &Tensor, tap: usize) -> Matrix<'_> {
-    let (outputs, inputs) = (weights.shape[0], weights.shape[1]);
-    Matrix {
-        values: &weights.data[tap..],
-        rows: outputs,
-        columns: inputs,
-        row_stride: inputs * 9,
-        column_stride: 9,
-    }
-}
-
-/// A picture's stretch of bordered rows, moved by `shift`.
-fn shifted<'a>(rows: &'a [f32], count: usize, grid: &Grid, place: &Place, shift: isize) -> Matrix<'a> {
-    let start = place.bordered.strict_add_signed(shift);
-    Matrix::rows(&rows[start..], count, place.span(), grid.bordered_stride)
-}
-
 /// A 3 x 3 convolution of bordered rows to compact ones: `[out][stride]`
 pub(super) fn convolve(weights: &Tensor, input: &[f32], grid: &Grid) -> Vec<f32> {
-    let (outputs, inputs) = (weights.shape[0], weights.shape[1]);
-    gather(grid, outputs, |place, output| {
-        for (tap, shift) in taps(place) {
-            let right = shifted(input, inputs, grid, place, shift);
-            multiply(output, place.span(), tap_matrix(weights, tap), right, tap > 0, Threads::One);
-        }
-    })
+    convolve_rows(&weights.data, weights.shape[0], input, grid)
 }
 
-/// The gradient of the input of [`convolve`], compact, from the bordered gradient of its output.
+/// The gradient of the input of [`convolve`], compact, from the bordered gradient of its output: the same convolution
+/// with its taps turned round.
 pub(super) fn convolve_back(weights: &Tensor, gradient: &[f32], grid: &Grid) -> Vec<f32> {
     let (outputs, inputs) = (weights.shape[0], weights.shape[1]);
-    gather(grid, inputs, |place, output| {
-        for (tap, shift) in taps(place) {
-            let right = shifted(gradient, outputs, grid, place, -shift);
-            multiply(
-                output,
-                place.span(),
-                tap_matrix(weights, tap).transposed(),
-                right,
-                tap > 0,
-                Threads::One,
-            );
-        }
-    })
-}
-
-/// The gradient of the weights of [`convolve`], from its bordered input and the bordered gradient of its output.
-pub(super) fn convolve_weights(weights: &Tensor, input: &[f32], gradient: &[f32], grid: &Grid) -> Vec<f32> {
-    let (outputs, inputs) = (weights.shape[0], weights.shape[1]);
-    let partial = |place: &Place| {
-        let mut sums = vec![0.0; 9 * outputs * inputs];
-        let left = shifted(gradient, outputs, grid, place, 0);
-        for ((_, shift), sum) in taps(place).zip(sums.chunks_exact_mut(outputs * inputs)) {
-            let right = shifted(input, inputs, grid, place, shift).transposed();
-            multiply(sum, inputs, left, right, false, Threads::One);
-        }
-        sums
-    };
-    let partials: Vec<Vec<f32>> = grid.pictures().par_iter().map(partial).collect();
-    let mut result = vec![0.0; outputs * inputs * 9];
-    for sums in partials {
-        for (tap, sums) in sums.chunks_exact(outputs * inputs).enumerate() {
-            for (place, sum) in sums.iter().enumerate() {
-                result[place * 9 + tap] += sum;
-            }
+    let mut turned = Vec::with_capacity(weights.data.len());
+    for input in 0..inputs {
+        for output in 0..outputs {
+            turned.extend(weights.data[(output * inputs + input) * 9..][..9].iter().rev());
         }
     }
-    result
+    convolve_rows(&turned, inputs, gradient, grid)
 }
 
-/// Lets `fill` compute each picture's bordered rows (`[count][span]`) and brings their pixels together in compact ones.
-fn gather(grid: &Grid, count: usize, fill: impl Fn(&Place, &mut [f32]) + Sync) -> Vec<f32> {
-    let one = |place: &Place| {
-        let mut rows = vec![0.0; count * place.span()];
-        fill(place, &mut rows);
-        rows
-    };
-    let pictures: Vec<Vec<f32>> = grid.pictures().par_iter().map(one).collect();
-    let mut result = vec![0.0; count * grid.stride];
-    result.par_chunks_exact_mut(grid.stride).enumerate().for_each(|(channel, row)| {
-        for (place, picture) in grid.pictures().iter().zip(&pictures) {
-            let lines = picture[channel * place.span()..][..place.span()].chunks_exact(place.pitch());
-            let pixels = row[place.start..][..place.height * place.width].chunks_exact_mut(place.width);
-            for (target, line) in pixels.zip(lines) {
-                target.copy_from_slice(&line[..place.width]);
-            }
-        }
-    });
-    result
+fn convolve_rows(weights: &[f32], outputs: usize, input: &[f32], grid: &Grid) -> Vec<f32> {
+    let kernels = Kernels::detect();
+    let packed = PackedRows::new(&kernels, weights, &vec![0.0; outputs]);
+    let mut output = grid.compact(outputs);
+    for &Place { height, width, start, bordered } in grid.pictures() {
+        let planes = Planes { height, width, origin: bordered, stride: grid.bordered_stride };
+        let target = (&mut output[start..], Layout::rows(grid.stride));
+        kernels.convolve(&packed, (input, planes), Activation::None, target);
+    }
+    output
 }

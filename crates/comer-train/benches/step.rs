@@ -1,0 +1,152 @@
+//! How long a training step takes, ours and that of the plain model on Burn: `cargo bench -p comer-train --bench step`.
+//!
+//! The paper's model with random weights, forward and backward, without the optimizer. The best of several rounds in
+//! which everything takes its turn, so that a busy machine slows all alike. `--threads 1` or `--threads 2` alone,
+//! `--plain no` leaves Burn out, `--rounds N`.
+#![allow(clippy::print_stdout, reason = "printing is its purpose")]
+
+use std::time::{Duration, Instant};
+
+use burn::prelude::*;
+use comer::config::BLOCKS;
+use comer::{ModelConfig, ModelFile, TokenId, Vocab};
+use comer_train::cpu::{Grid, Network, Reading};
+use comer_train::initial::random_model;
+use comer_train::model::Comer;
+use comer_train::model::position::Padding;
+use comer_train::model::targets::Targets;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Pictures, height, width, tokens.
+const BATCHES: [[usize; 4]; 2] = [[8, 128, 384, 40], [16, 96, 200, 16]];
+
+struct Batch {
+    sizes: Vec<(usize, usize)>,
+    pixels: Vec<f32>,
+    formulas: Vec<Vec<TokenId>>,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let option = |name: &str| {
+        arguments.iter().position(|argument| argument == name).and_then(|i| arguments.get(i + 1)).cloned()
+    };
+    let number =
+        |name: &str| option(name).map(|text| text.parse::<usize>().expect("a whole number after the option"));
+    let rounds = number("--rounds").unwrap_or(3);
+    let plain = option("--plain").is_none_or(|answer| answer != "no");
+    let model = random_model(ModelConfig::default(), Vocab::crohme(), 1).expect("the paper's model");
+    for threads in number("--threads").map_or(vec![1, 2], |threads| vec![threads]) {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        for shape in BATCHES {
+            pool.install(|| measure(&model, shape, threads, rounds, plain));
+        }
+    }
+}
+
+fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize, plain: bool) {
+    let batch = batch(shape);
+    let [count, height, width, tokens] = shape;
+    println!("{count} pictures of {height} x {width} with {tokens} tokens, {threads} thread(s):");
+    let names =
+        ["DenseNet forward", "decoder", "DenseNet backward", "a whole step", "the plain model on Burn"];
+    let mut best = [(Duration::MAX, Duration::MAX); 5];
+    for _ in 0..rounds {
+        let mut clock = Clock::start();
+        let mut lap = |index: usize| clock.lap(&mut best[index]);
+        let network =
+            Network { config: &model.config, weights: &model.weights, seed: 1, label_smoothing: 0.0 };
+        let net = network.densenet();
+        let readings: Vec<Reading> = batch.formulas.iter().flat_map(|f| Reading::both(f)).collect();
+        let (features, tape) = net.forward(&batch.pixels, Grid::new(batch.sizes.clone()));
+        lap(0);
+        let (_, gradient) = network.read(&features, &readings);
+        lap(1);
+        net.backward(tape, &batch.pixels, gradient);
+        lap(2);
+        network.step(&batch.pixels, Grid::new(batch.sizes.clone()), &batch.formulas);
+        lap(3);
+        if plain {
+            burn_step(model, &batch);
+            lap(4);
+        }
+    }
+    let operations = 3.0 * densenet_operations(&model.config, &batch) as f64;
+    for (index, (name, (cpu, wall))) in
+        names.iter().zip(best).enumerate().filter(|(_, b)| b.1.0 != Duration::MAX)
+    {
+        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+        let share = [operations / 3.0, 0.0, operations * 2.0 / 3.0, 0.0, 0.0][index];
+        let speed = match share {
+            0.0 => String::new(),
+            share => format!(", {:.1} GFLOP/s", share / wall.as_secs_f64() / 1e9),
+        };
+        println!("  {name:24} {:8.1} ms CPU {:8.1} ms{speed}", milliseconds(cpu), milliseconds(wall));
+    }
+}
+
+/// Forward and backward on Burn.
+fn burn_step(model: &ModelFile, batch: &Batch) {
+    let device = Device::flex().autodiff();
+    let plain = Comer::new(model, &device).expect("a good model");
+    let (count, (height, width)) = (batch.sizes.len(), batch.sizes[0]);
+    let targets = Targets::new(&batch.formulas);
+    let data = TensorData::new(batch.pixels.clone(), [count, 1, height, width]);
+    let padding = Padding { batch: count, height, width, values: vec![false; batch.pixels.len()] };
+    let decoded = plain.forward(Tensor::from_data(data, &device), &padding, targets.inputs(&device));
+    let _gradients = targets.loss(decoded.logits).backward();
+}
+
+/// The operations of the DenseNet's forward pass: two for each weight and pixel of its convolutions.
+fn densenet_operations(config: &ModelConfig, batch: &Batch) -> usize {
+    let mut grid = Grid::new(batch.sizes.clone()).halved();
+    let mut sum = 49 * config.stem_channels() * grid.pixels;
+    for block in 0..BLOCKS {
+        grid = grid.halved();
+        for layer in 0..config.layers_per_block {
+            let inputs = config.block_input_channels(block) + layer * config.growth_rate;
+            sum += config.bottleneck_channels() * (inputs + 9 * config.growth_rate) * grid.pixels;
+        }
+        if block + 1 < BLOCKS {
+            sum += config.block_output_channels(block) * config.block_input_channels(block + 1) * grid.pixels;
+        }
+    }
+    2 * sum
+}
+
+/// Noise on black: what a convolution costs does not depend on what it sees.
+fn batch([count, height, width, tokens]: [usize; 4]) -> Batch {
+    let mut state = 1u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state >> 8
+    };
+    let pixels =
+        (0..count * height * width).map(|_| (next() as f32 / (1 << 23) as f32 - 1.0).max(0.0)).collect();
+    let formulas = (0..count).map(|_| (0..tokens).map(|_| 3 + (next() % 110) as TokenId).collect()).collect();
+    Batch { sizes: vec![(height, width); count], pixels, formulas }
+}
+
+struct Clock {
+    cpu: Duration,
+    wall: Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { cpu: cpu_time(), wall: Instant::now() }
+    }
+
+    /// Notes the time since the last lap where it is less than before.
+    fn lap(&mut self, best: &mut (Duration, Duration)) {
+        let (cpu, wall) = (cpu_time() - self.cpu, self.wall.elapsed());
+        *best = (best.0.min(cpu), best.1.min(wall));
+        *self = Self::start();
+    }
+}
+
+/// Of all threads together.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
