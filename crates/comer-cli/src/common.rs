@@ -1,35 +1,48 @@
 //! What several subcommands share: the model, the vocabulary, the threads, the progress bar, the search of folders.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use comer::Vocab;
 use comer::recognizer::Recognizer;
+use comer::{ModelFile, Vocab};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Which model reads.
 #[derive(clap::Args)]
 pub struct ModelArgument {
-    /// The model file.
+    /// The model file [default: the bundled model].
     #[arg(long, value_name = "FILE", env = "COMER_MODEL")]
     pub model: Option<PathBuf>,
 }
 
 impl ModelArgument {
-    /// The model file's place, or a word on how to get one.
-    pub fn path(&self) -> Result<&PathBuf> {
+    /// The model that reads when nothing is said on the command line.
+    pub fn from_environment() -> Self {
+        Self { model: std::env::var_os("COMER_MODEL").map(PathBuf::from) }
+    }
+
+    /// The model's name for people.
+    pub fn name(&self) -> String {
+        self.model.as_ref().map_or("the bundled model".into(), |path| path.display().to_string())
+    }
+
+    /// The bytes of the model file.
+    pub fn bytes(&self) -> Result<Cow<'static, [u8]>> {
         match &self.model {
-            Some(path) => Ok(path),
-            None => bail!(
-                "no model: give one with --model FILE (or COMER_MODEL=FILE); `comer import CHECKPOINT FILE` makes one \
-                 of a checkpoint of the authors' implementation"
-            ),
+            Some(path) => Ok(std::fs::read(path).with_context(|| path.display().to_string())?.into()),
+            None => Ok(comer::model_file::BUNDLED.into()),
         }
     }
 
-    /// Opens it.
+    /// Reads it.
+    pub fn read(&self) -> Result<ModelFile> {
+        Ok(ModelFile::from_bytes(&self.name(), &self.bytes()?)?)
+    }
+
+    /// Opens it to recognise.
     pub fn open(&self) -> Result<Recognizer> {
-        Ok(Recognizer::open(self.path()?)?)
+        Ok(Recognizer::new(self.read()?)?)
     }
 }
 

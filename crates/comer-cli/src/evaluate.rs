@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let scores = score(&truths.truths, &done, Dialect::Official);
     let report = Report::new(&scores);
     if let Some(folder) = &arguments.out {
-        let title = format!("{} on {}", arguments.model.path()?.display(), arguments.split);
+        let title = format!("{} on {}", arguments.model.name(), arguments.split);
         let pictures: HashMap<&str, &Sample> =
             set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
         let run = Run { title: &title, report: &report, scores: &scores, problems: &problems };
@@ -132,8 +132,7 @@ fn read(
 
 /// What the answers depend on: the model's content, the set and the search.
 fn key(arguments: &Arguments, options: &Options) -> Result<String> {
-    let path = arguments.model.path()?;
-    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+    let bytes = arguments.model.bytes()?;
     let data = fs::canonicalize(&arguments.data).with_context(|| arguments.data.display().to_string())?;
     Ok(format!(
         "# {:08x} {} {} {:?}",

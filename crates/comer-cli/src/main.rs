@@ -8,6 +8,7 @@ mod compare;
 mod data;
 mod evaluate;
 mod import;
+mod model;
 mod recognize;
 mod score;
 #[cfg(feature = "train")]
@@ -33,6 +34,7 @@ enum Command {
     Compare(compare::Arguments),
     Bench(bench::Arguments),
     Import(import::Arguments),
+    Model(model::Arguments),
     Data(data::Arguments),
     #[cfg(feature = "train")]
     Train(train::Arguments),
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Data(arguments) => data::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
+        Command::Model(arguments) => model::run(&arguments),
         Command::Score(arguments) => score::run(&arguments),
         #[cfg(feature = "train")]
         Command::Train(arguments) => train::run(&arguments),

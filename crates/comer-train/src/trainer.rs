@@ -108,7 +108,7 @@ impl Trainer<'_> {
             let length = lengths[state.place.epoch];
             self.epoch(&mut state, length, steps, &mut saved, watch)?;
             if state.place.batch == length {
-                self.end_epoch(&mut state, watch)?;
+                self.end_epoch(&mut state, steps, watch)?;
                 self.save_or_warn(&mut state, &mut saved, watch);
             }
         }
@@ -214,7 +214,7 @@ impl Trainer<'_> {
         Err(Error::Diverged { step: state.place.step + 1, reason, kept })
     }
 
-    fn end_epoch(&mut self, state: &mut Checkpoint, watch: &mut dyn FnMut(Event)) -> Result<()> {
+    fn end_epoch(&mut self, state: &mut Checkpoint, steps: u64, watch: &mut dyn FnMut(Event)) -> Result<()> {
         let began = Instant::now();
         let recipe = self.recipe;
         let Tally { loss, answers, correct, pictures, seconds } = std::mem::take(&mut state.place.tally);
@@ -236,7 +236,8 @@ impl Trainer<'_> {
         state.place.seconds += began.elapsed().as_secs_f64();
         let answers = answers.max(1) as f64;
         let row = Row { epoch, loss: loss / answers, tokens: correct as f64 / answers, exp_rate };
-        let rate = recipe.schedule.share(state.place.step, 0, &state.place.plateau) * recipe.optimizer.rate;
+        let rate =
+            recipe.schedule.share(state.place.step, steps, &state.place.plateau) * recipe.optimizer.rate;
         let speed = pictures as f64 / seconds.max(1e-9);
         self.folder.metrics(row, state.place.step, size, rate, speed, state.place.seconds / 3600.0);
         watch(Event::Epoch { row, speed, best });

@@ -1,0 +1,134 @@
+//! `comer model`: what a model file is, and one file made of it: halved, noted upon, or the mean of several.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use comer::weights::parameter_count;
+use comer::{ModelFile, Precision};
+use serde_json::{Value, json};
+
+use crate::common::ModelArgument;
+
+/// Show what a model file is and what made it; with --out, write it anew.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  comer model
+  comer model runs/default/best.safetensors --json
+  comer model runs/default/best.safetensors --out small.safetensors --f16 --note author=me
+  comer model epoch38.safetensors epoch39.safetensors epoch40.safetensors --out mean.safetensors")]
+pub struct Arguments {
+    /// The model files; several are averaged, which needs --out [default: the one that recognises].
+    models: Vec<PathBuf>,
+    /// The model file to write.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Store the weights in 16 bits: half the size.
+    #[arg(long, requires = "out")]
+    f16: bool,
+    /// Add this to what the file tells about its making.
+    #[arg(long, value_name = "KEY=VALUE", requires = "out")]
+    note: Vec<String>,
+    /// Print it as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let mut models = arguments.models.iter().map(ModelFile::open).collect::<comer::Result<Vec<_>>>()?;
+    if models.is_empty() {
+        models.push(ModelArgument::from_environment().read()?);
+    }
+    let count = models.len();
+    if count > 1 && arguments.out.is_none() {
+        bail!("{count} models: give --out FILE for their mean, or one model to look at");
+    }
+    let mut model = mean(models)?;
+    if count > 1 {
+        model.provenance.insert("mean of".into(), json!(count));
+    }
+    for note in &arguments.note {
+        let (key, value) =
+            note.split_once('=').with_context(|| format!("--note {note}: expected KEY=VALUE"))?;
+        let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+        model.provenance.insert(key.into(), value);
+    }
+    if let Some(path) = &arguments.out {
+        model.save(path, if arguments.f16 { Precision::F16 } else { Precision::F32 })?;
+        eprintln!("comer: {}", path.display());
+    }
+    let parameters = parameter_count(&model.config, model.vocab.len());
+    let text = match arguments.json {
+        true => {
+            let tokens = model.vocab.tokens();
+            let all = json!({ "config": model.config, "tokens": tokens, "parameters": parameters,
+                "provenance": model.provenance });
+            format!("{all:#}\n")
+        }
+        false => describe(&model, parameters),
+    };
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The model whose weights are the mean of those of models of one shape.
+fn mean(models: Vec<ModelFile>) -> Result<ModelFile> {
+    let share = (models.len() as f32).recip();
+    let mut models = models.into_iter();
+    let mut mean = models.next().context("no model")?;
+    mean.weights.values_mut().flat_map(|tensor| &mut tensor.data).for_each(|x| *x *= share);
+    for model in models {
+        if model.config != mean.config || model.vocab != mean.vocab {
+            bail!("models of different shapes or vocabularies have no mean");
+        }
+        for (name, sum) in &mut mean.weights {
+            sum.data.iter_mut().zip(&model.weights[name].data).for_each(|(sum, x)| *sum += x * share);
+        }
+    }
+    Ok(mean)
+}
+
+fn describe(model: &ModelFile, parameters: usize) -> String {
+    let mut text = format!(
+        "{:?} coverage, {} tokens, {parameters} parameters\n",
+        model.config.coverage,
+        model.vocab.len()
+    );
+    for (key, value) in &model.provenance {
+        let value = match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        text += &format!("{key}: {value}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use comer::{ModelConfig, Vocab, weights};
+
+    use super::*;
+
+    fn model(value: f32) -> ModelFile {
+        let config =
+            ModelConfig { d_model: 8, growth_rate: 4, layers_per_block: 1, ..ModelConfig::default() };
+        let vocab = Vocab::crohme();
+        let tensor = |spec: weights::TensorSpec| {
+            let data = vec![value; spec.shape.iter().product()];
+            (spec.name, weights::Tensor { shape: spec.shape, data })
+        };
+        let weights = weights::tensor_specs(&config, vocab.len()).into_iter().map(tensor).collect();
+        ModelFile { config, vocab, provenance: Default::default(), weights }
+    }
+
+    #[test]
+    fn models_of_one_shape_have_a_mean() {
+        let mean_ = mean(vec![model(1.0), model(2.0), model(6.0)]).unwrap();
+        assert!(mean_.weights.values().flat_map(|tensor| &tensor.data).all(|x| (x - 3.0).abs() < 1e-6));
+        let mut other = model(1.0);
+        other.config.dropout = 0.5;
+        assert!(mean(vec![model(1.0), other]).is_err());
+    }
+}
