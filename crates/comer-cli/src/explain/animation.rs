@@ -32,7 +32,7 @@ struct Stage {
 
 impl Stage {
     fn new(view: &View) -> Self {
-        let scale = (720.0 / view.picture.width() as f32).clamp(1.0, 3.0);
+        let scale = (560.0 / view.picture.width() as f32).clamp(1.0, 3.0);
         let (wide, high) = view.size(scale);
         let width = wide.max(560) + 2 * MARGIN;
         let start = (MARGIN as f32, (MARGIN + high) as f32 + 22.0);

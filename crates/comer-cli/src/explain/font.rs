@@ -13,8 +13,6 @@ pub struct Glyph {
 
 /// The height of capitals in the font's units.
 pub const CAPITAL: f32 = 14.0;
-/// How far tails reach, from the top of capitals.
-pub const TAIL: f32 = 18.0;
 /// Between two glyphs.
 pub const GAP: f32 = 4.0;
 
@@ -122,8 +120,7 @@ mod tests {
             let drawn = glyph(character);
             assert!(!drawn.strokes.is_empty(), "{character}");
             assert!(drawn.strokes.iter().all(|stroke| stroke.len() > 1), "{character}");
-            let inside =
-                |&(x, y): &(f32, f32)| (-1.0..=15.0).contains(&x) && (-1.0..=TAIL + 1.0).contains(&y);
+            let inside = |&(x, y): &(f32, f32)| (-1.0..=15.0).contains(&x) && (-1.0..=19.0).contains(&y);
             assert!(drawn.strokes.iter().flatten().all(inside), "{character}");
             assert!(seen.insert(format!("{:?}", drawn.strokes)), "{character} looks like another");
         }
@@ -135,6 +132,6 @@ mod tests {
             assert_eq!(glyph(character).strokes, [stroke("/00 80 8e 0e 00")]);
         }
         assert_eq!(width(""), 0.0);
-        assert_eq!(width("ab"), 8.0 + GAP + 8.0);
+        assert_eq!(width("HH"), 10.0 + GAP + 10.0);
     }
 }

@@ -1,7 +1,8 @@
 //! PNG files: of a canvas, and of what pages and vector pictures hold within themselves.
 
 use anyhow::{Context, Result};
-use image::{ExtendedColorType, ImageFormat};
+use image::codecs::png::{CompressionType, FilterType, PngEncoder};
+use image::{ExtendedColorType, ImageEncoder};
 
 use super::canvas::{Canvas, Colour};
 
@@ -18,8 +19,9 @@ pub fn tinted(shades: &[f32], width: usize, height: usize, [red, green, blue]: C
 }
 
 fn encode(pixels: &[u8], width: usize, height: usize, colour: ExtendedColorType) -> Result<Vec<u8>> {
-    let mut file = std::io::Cursor::new(Vec::new());
-    image::write_buffer_with_format(&mut file, pixels, width as u32, height as u32, colour, ImageFormat::Png)
+    let mut file = Vec::new();
+    PngEncoder::new_with_quality(&mut file, CompressionType::Best, FilterType::Adaptive)
+        .write_image(pixels, width as u32, height as u32, colour)
         .with_context(|| format!("a picture of {width} x {height} pixels"))?;
-    Ok(file.into_inner())
+    Ok(file)
 }

@@ -211,8 +211,13 @@ pub fn range(values: impl Iterator<Item = f32>) -> (f32, f32) {
 /// How dark a value is to be, from 0 to 1.
 fn shade(map: Map, value: f32, least: f32, most: f32) -> f32 {
     let share = ((value - least) / (most - least).max(1e-6)).clamp(0.0, 1.0);
-    // Attention is often spread thin: its root shows that too.
-    if map == Map::Attention { share.sqrt() } else { share }
+    match map {
+        // Attention is often spread thin: its root shows that too.
+        Map::Attention => share.sqrt(),
+        // The refinement of what nobody has read yet lies in the middle of its range: it is to stay light.
+        Map::Refinement => share.powf(1.7),
+        Map::Coverage => share,
+    }
 }
 
 /// What a step wrote, as it is shown.

@@ -55,7 +55,8 @@
     if (state.map === 'ink') return data.total;
     const { steps, least, most } = maps();
     const share = (value) => Math.min(Math.max((value - least) / Math.max(most - least, 1e-6), 0), 1);
-    return Array.from(steps[state.step], (value) => (state.map === 'attention' ? Math.sqrt(share(value)) : share(value)));
+    const power = { attention: 0.5, refinement: 1.7, coverage: 1 }[state.map];
+    return Array.from(steps[state.step], (value) => share(value) ** power);
   };
 
   const ink = new Image();
@@ -135,9 +136,10 @@
   };
 
   const choose = (change) => {
+    const before = state.layer;
     Object.assign(state, change);
     // The first layer has no refinement.
-    if (state.map === 'refinement' && state.layer === 0) state.layer = null;
+    if (state.map === 'refinement' && state.layer === 0) state.layer = change.layer === 0 && before === null ? 1 : null;
     update();
   };
   const turn = (from) => {
@@ -210,7 +212,6 @@
     const busy = event.target.closest?.('select') || (event.key === ' ' && event.target.closest?.('button'));
     if (busy || event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
     event.preventDefault();
-    // Up from the mean of the refinement leads past the first layer, which has none.
     keys[event.key]();
   });
 
