@@ -144,12 +144,12 @@ impl Aligner<'_, '_> {
         let shown: Vec<usize> = (0..left.len()).filter(visible).collect();
         let attention: Vec<Vec<f32>> =
             shown.iter().map(|&step| left[step].attention(self.config.heads)).collect();
-        let symbols = shown
-            .iter()
-            .zip(&attention)
-            .filter(|(step, _)| leaves_ink(self.vocab.token(tokens[**step]).unwrap_or_default()));
-        let symbols: Vec<&[f32]> = symbols.map(|(_, map)| map.as_slice()).collect();
-        let ink = InkReading::new(self.picture, self.features.width, &symbols);
+        let names = shown.iter().map(|&step| self.vocab.token(tokens[step]).unwrap_or_default());
+        let ink = InkReading::new(
+            self.picture,
+            self.features.width,
+            names.zip(attention.iter().map(Vec::as_slice)),
+        );
         let mut passes = Vec::new();
         if detail == AlignmentDetail::Full {
             let right = self.trace(tokens, Direction::RightToLeft)?;

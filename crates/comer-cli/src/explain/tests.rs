@@ -5,11 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use comer::alignment::{InkReading, Pass, PassStep, leaves_ink};
+use comer::alignment::{Alignment, InkReading, Pass, PassStep};
 use comer::{Ink, Picture};
 
 use super::*;
-use comer::alignment::Alignment;
 
 const LAYERS: usize = 2;
 const HEADS: usize = 2;
@@ -75,9 +74,8 @@ impl Story {
         let passes = vec![pass(Direction::LeftToRight), pass(Direction::RightToLeft)];
         let attention: Vec<Vec<f32>> =
             (0..tokens.len()).map(|index| spot(place(index, tokens.len()), 1.0)).collect();
-        let with_ink = tokens.iter().zip(&attention).filter(|(token, _)| leaves_ink(&token.text));
-        let with_ink: Vec<&[f32]> = with_ink.map(|(_, map)| map.as_slice()).collect();
-        let ink = InkReading::new(&picture, width, &with_ink);
+        let read = tokens.iter().zip(&attention).map(|(token, map)| (token.text.as_str(), map.as_slice()));
+        let ink = InkReading::new(&picture, width, read);
         Self { picture, tokens, alignment: Alignment { height, width, attention, ink, passes } }
     }
 

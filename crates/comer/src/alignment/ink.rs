@@ -2,7 +2,8 @@
 //!
 //! Ink that touches is a region. A token looks at a region with the attention that it pays to the cells that the region
 //! has ink in. Only tokens that leave ink count: braces and scripts look about too, but there is nothing to read for
-//! them. `docs/explain.md` tells how the two limits were found.
+//! them. A word, which is written in several letters, is read off its first: it looks at what follows on the line too.
+//! `docs/explain.md` tells how the limits were found.
 
 use crate::image::Picture;
 
@@ -14,6 +15,9 @@ const LEAST_INK: u8 = 64;
 pub const LOOKED_AT: f32 = 0.1;
 /// A region is read twice if two tokens have this much of their attention in common on it.
 pub const SHARED: f32 = 0.25;
+
+/// How many cells to the right of where it looks the letters of a word stand.
+const WORD: usize = 3;
 
 /// How much of the ink of a picture was read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,31 +68,39 @@ pub fn leaves_ink(token: &str) -> bool {
     !matches!(token, "{" | "}" | "^" | "_" | r"\limits")
 }
 
+/// Whether a token is written in several letters or dots.
+fn is_word(token: &str) -> bool {
+    let name = token.strip_prefix('\\').unwrap_or_default();
+    matches!(name, "sin" | "cos" | "tan" | "log" | "lim" | "exp" | "max" | "min" | "ln" | "ldots" | "cdots")
+}
+
 impl InkReading {
-    /// What was read of a picture by tokens that leave ink, each with its attention to cells in rows of `width`.
-    pub fn new(picture: &Picture, width: usize, attention: &[&[f32]]) -> Self {
+    /// What was read of a picture by tokens, each with its attention to cells in rows of `width`.
+    pub fn new<'a>(
+        picture: &Picture,
+        width: usize,
+        tokens: impl IntoIterator<Item = (&'a str, &'a [f32])>,
+    ) -> Self {
         let (mut regions, cells) = regions(picture, width);
-        let add_up = |map: &dyn Fn(usize) -> f32, keep: &mut dyn FnMut(usize, f32)| {
-            for (number, cells) in cells.iter().enumerate() {
-                keep(number, cells.iter().map(|&cell| map(cell)).sum());
+        let sum =
+            |cells: &[usize], map: &[f32]| -> f32 { cells.iter().filter_map(|&cell| map.get(cell)).sum() };
+        let mut before: Vec<&[f32]> = Vec::new();
+        for (token, map) in tokens.into_iter().filter(|(token, _)| leaves_ink(token)) {
+            let reach = if is_word(token) { to_the_right(map, width) } else { map.to_vec() };
+            for (region, cells) in regions.iter_mut().zip(&cells) {
+                region.coverage += sum(cells, map);
+                region.attention = region.attention.max(sum(cells, &reach));
             }
-        };
-        for (number, map) in attention.iter().enumerate() {
-            let at = |cell: usize| map.get(cell).copied().unwrap_or(0.0);
-            add_up(&at, &mut |region, sum| {
-                regions[region].coverage += sum;
-                regions[region].attention = regions[region].attention.max(sum);
-            });
-            for other in &attention[..number] {
+            for other in &before {
                 let common: Vec<f32> = map.iter().zip(*other).map(|(a, b)| a.min(*b)).collect();
                 // Most pairs have too little in common for any region.
                 if common.iter().sum::<f32>() >= SHARED {
-                    let at = |cell: usize| common.get(cell).copied().unwrap_or(0.0);
-                    add_up(&at, &mut |region, sum| {
-                        regions[region].shared = regions[region].shared.max(sum);
-                    });
+                    for (region, cells) in regions.iter_mut().zip(&cells) {
+                        region.shared = region.shared.max(sum(cells, &common));
+                    }
                 }
             }
+            before.push(map);
         }
         let all: usize = regions.iter().map(|region| region.pixels).sum();
         let share = |is_in: fn(&Region) -> bool| {
@@ -98,6 +110,15 @@ impl InkReading {
         };
         Self { unread: share(Region::is_unread), reread: share(Region::is_reread), regions }
     }
+}
+
+/// Each cell with the most that it or one of those on its left has.
+fn to_the_right(map: &[f32], width: usize) -> Vec<f32> {
+    let most = |cell: usize| {
+        let first = cell - WORD.min(cell % width);
+        map[first..=cell].iter().copied().fold(0.0, f32::max)
+    };
+    (0..map.len()).map(most).collect()
 }
 
 /// The regions of a picture, and for each the cells that it has ink in, as numbers in rows of `width`.
@@ -176,9 +197,28 @@ mod tests {
             ),
         ];
         for (what, attention, unread, reread) in cases {
-            let found = InkReading::new(&bars(), 4, attention);
+            let found = InkReading::new(&bars(), 4, attention.iter().map(|map| ("x", *map)));
             assert_eq!((found.unread, found.reread), (unread, reread), "{what}: {found:?}");
         }
+    }
+
+    #[test]
+    fn words_are_read_off_their_first_letter_and_braces_read_nothing() {
+        let first: &[f32] = &[1.0, 0.0, 0.0, 0.0];
+        for (tokens, unread, reread) in [
+            (vec![("x", first)], 0.75, 0.0),
+            (vec![(r"\cos", first)], 0.0, 0.0),
+            (vec![(r"\cos", first), ("x", &[0.0, 1.0, 0.0, 0.0])], 0.0, 0.0),
+            (vec![("{", first), ("^", first)], 1.0, 0.0),
+            (vec![("x", first), ("{", first)], 0.75, 0.0),
+            (vec![("x", first), ("y", first)], 0.75, 0.25),
+        ] {
+            let found = InkReading::new(&bars(), 4, tokens.clone());
+            assert_eq!((found.unread, found.reread), (unread, reread), "{tokens:?}");
+        }
+        // The letters of a word stand on its line.
+        let spread = to_the_right(&[0.0, 0.5, 0.0, 0.2, 0.0, 0.0], 3);
+        assert_eq!(spread, [0.0, 0.5, 0.5, 0.2, 0.2, 0.2]);
     }
 
     #[test]
@@ -193,7 +233,8 @@ mod tests {
             .filter(|byte| b"#.".contains(byte))
             .map(|byte| u8::from(byte == b'#') * 255)
             .collect();
-        let found = InkReading::new(&Picture::new(8, 4, pixels).unwrap(), 1, &[&[0.6], &[0.7]]);
+        let found =
+            InkReading::new(&Picture::new(8, 4, pixels).unwrap(), 1, [("x", &[0.6][..]), ("y", &[0.7])]);
         let boxes: Vec<_> = found
             .regions
             .iter()
@@ -208,7 +249,7 @@ mod tests {
 
     #[test]
     fn an_empty_picture_has_nothing_to_read() {
-        let found = InkReading::new(&Picture::new(20, 20, vec![0; 400]).unwrap(), 2, &[&[0.25; 4]]);
+        let found = InkReading::new(&Picture::new(20, 20, vec![0; 400]).unwrap(), 2, [("x", &[0.25; 4][..])]);
         assert_eq!(found, InkReading::default());
     }
 
