@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let recognizer = arguments.model.open()?;
     let opening = start.elapsed();
     let pictures = pictures(arguments)?;
-    let options = Options { search: arguments.search.config(1), alignment: false };
+    let options = Options { search: arguments.search.config(1), ..Options::default() };
     let clock = if arguments.threads == 1 { cpu_time } else { wall_time };
 
     let mut sgemm = Sgemm::new(768, arguments.threads);

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use comer::alignment::AlignmentDetail;
 use comer::dataset::{Dataset, Sample};
 use comer::recognizer::{Options, Recognizer};
 use comer_eval::files::read_truths;
+use comer_eval::report::InkRates;
 use comer_eval::run_folder::Run;
 use comer_eval::score::score;
 use comer_eval::{Dialect, Report};
@@ -20,7 +22,7 @@ use crate::recognize::SearchArguments;
 use crate::score::{json, table};
 
 /// Read a whole set of pictures with a model and score it: ExpRate by the official label graphs, by the captions' own,
-/// and by tokens.
+/// and by tokens; and how much of the ink was left unread or read twice.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer evaluate --model fusion.safetensors --data crohme.zip --split 2014 --out runs/2014
@@ -49,7 +51,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     use_threads(arguments.threads)?;
-    let options = Options { search: arguments.search.config(1), alignment: false };
+    let options = Options { search: arguments.search.config(1), alignment: AlignmentDetail::Attention };
     options.search.validate()?;
     let mut truths = read_truths(&arguments.data, Some(&arguments.split))?;
     let set = Dataset::open(&arguments.data, &arguments.split)?;
@@ -76,8 +78,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         eprintln!("comer: {problem}");
     }
 
-    let scores = score(&truths.truths, &done, Dialect::Official);
-    let report = Report::new(&scores);
+    let ink: Vec<[f32; 2]> = done.values().map(|answer| answer.ink).collect();
+    let predictions = done.into_iter().map(|(name, answer)| (name, answer.latex)).collect();
+    let scores = score(&truths.truths, &predictions, Dialect::Official);
+    let report = Report { ink: InkRates::new(&ink), ..Report::new(&scores) };
     if let Some(folder) = &arguments.out {
         let title = format!("{} on {}", arguments.model.name(), arguments.split);
         let pictures: HashMap<&str, &Sample> =
@@ -99,7 +103,7 @@ fn read(
     recognizer: &Recognizer,
     samples: &[&Sample],
     options: &Options,
-    done: &mut HashMap<String, String>,
+    done: &mut HashMap<String, Answer>,
     mut journal: Option<&mut Journal>,
 ) -> Result<Vec<String>> {
     let bar = progress_bar(samples.len());
@@ -117,10 +121,13 @@ fn read(
         for (sample, result) in group.iter().zip(results) {
             match result {
                 Ok(recognition) => {
+                    let ink =
+                        recognition.alignment.map_or([0.0; 2], |found| [found.ink.unread, found.ink.reread]);
+                    let answer = Answer { latex: recognition.best.latex, ink };
                     if let Some(journal) = &mut journal {
-                        journal.note(&sample.name, &recognition.best.latex)?;
+                        journal.note(&sample.name, &answer)?;
                     }
-                    done.insert(sample.name.clone(), recognition.best.latex);
+                    done.insert(sample.name.clone(), answer);
                 }
                 Err(error) => problems.push(format!("{}: {error}", sample.name)),
             }
@@ -143,11 +150,34 @@ fn key(arguments: &Arguments, options: &Options) -> Result<String> {
     ))
 }
 
+/// What was read from one picture.
+#[derive(Debug, PartialEq)]
+struct Answer {
+    latex: String,
+    /// The shares of the ink that were left unread and read twice.
+    ink: [f32; 2],
+}
+
+impl Answer {
+    fn line(&self, name: &str) -> String {
+        let [unread, reread] = self.ink;
+        format!("{name}\t{}\t{unread}\t{reread}\n", self.latex)
+    }
+
+    /// The name and the answer of a line.
+    fn from_line(line: &str) -> Option<(String, Self)> {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [name, latex, unread, reread] = fields[..] else { return None };
+        let ink = [unread.parse().ok()?, reread.parse().ok()?];
+        Some((name.to_string(), Self { latex: latex.to_string(), ink }))
+    }
+}
+
 /// What has been read so far, in a file beside the report: a key, then a line for each picture.
 struct Journal {
     path: PathBuf,
     file: File,
-    done: HashMap<String, String>,
+    done: HashMap<String, Answer>,
 }
 
 impl Journal {
@@ -158,18 +188,16 @@ impl Journal {
         if text.lines().next() == Some(key) {
             // A line without its end was cut off while it was written.
             let whole = text.split_inclusive('\n').skip(1).filter_map(|line| line.strip_suffix('\n'));
-            done.extend(
-                whole.filter_map(|line| line.split_once('\t')).map(|(a, b)| (a.to_string(), b.to_string())),
-            );
+            done.extend(whole.filter_map(Answer::from_line));
         }
-        let lines: String = done.iter().map(|(name, latex)| format!("{name}\t{latex}\n")).collect();
+        let lines: String = done.iter().map(|(name, answer)| answer.line(name)).collect();
         comer::model_file::write_whole(&path, format!("{key}\n{lines}").as_bytes())?;
         let file = OpenOptions::new().append(true).open(&path).with_context(|| path.display().to_string())?;
         Ok(Self { path, file, done })
     }
 
-    fn note(&mut self, name: &str, latex: &str) -> Result<()> {
-        writeln!(self.file, "{name}\t{latex}").with_context(|| self.path.display().to_string())
+    fn note(&mut self, name: &str, answer: &Answer) -> Result<()> {
+        self.file.write_all(answer.line(name).as_bytes()).with_context(|| self.path.display().to_string())
     }
 }
 
@@ -182,14 +210,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path(), "# model a").unwrap();
         assert!(journal.done.is_empty());
-        journal.note("one", "x ^ { 2 }").unwrap();
-        journal.note("two", "y").unwrap();
+        let answer = |latex: &str| Answer { latex: latex.into(), ink: [0.1, 1.0 / 3.0] };
+        journal.note("one", &answer("x ^ { 2 }")).unwrap();
+        journal.note("two", &answer("y")).unwrap();
         // Killed in the middle of a line.
         write!(journal.file, "three\tz + ").unwrap();
         drop(journal);
 
         let again = Journal::open(folder.path(), "# model a").unwrap();
-        let expected = [("one", "x ^ { 2 }"), ("two", "y")].map(|(name, latex)| (name.into(), latex.into()));
+        let expected = [("one", "x ^ { 2 }"), ("two", "y")].map(|(name, latex)| (name.into(), answer(latex)));
         assert_eq!(again.done, HashMap::from(expected));
         drop(again);
         assert!(

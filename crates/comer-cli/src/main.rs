@@ -7,6 +7,7 @@ mod common;
 mod compare;
 mod data;
 mod evaluate;
+mod explain;
 mod import;
 mod model;
 mod recognize;
@@ -29,6 +30,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Recognize(recognize::Arguments),
+    Explain(explain::Arguments),
     Evaluate(evaluate::Arguments),
     Score(score::Arguments),
     Compare(compare::Arguments),
@@ -45,6 +47,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Recognize(arguments) => recognize::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Evaluate(arguments) => evaluate::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use comer::alignment::{AlignmentDetail, Region};
 use comer::config::{SearchConfig, Strategy};
 use comer::recognizer::{Formula, Options, Recognition, Recognizer};
 use comer::{input, photo};
@@ -37,7 +38,7 @@ pub struct Arguments {
     nbest: usize,
     #[command(flatten)]
     search: SearchArguments,
-    /// With --json: where in the picture each token was read.
+    /// With --json: where in the picture each token was read, and each region of ink.
     #[arg(long, requires = "json")]
     alignment: bool,
     /// Take pictures as they are (white ink on black): nothing is cleaned, cropped or scaled.
@@ -87,8 +88,9 @@ impl SearchArguments {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     use_threads(arguments.threads)?;
-    let options =
-        Options { search: arguments.search.config(arguments.nbest), alignment: arguments.alignment };
+    // JSON tells how much of the ink was read, for which the formula is read once more.
+    let alignment = if arguments.json { AlignmentDetail::Attention } else { AlignmentDetail::None };
+    let options = Options { search: arguments.search.config(arguments.nbest), alignment };
     options.search.validate()?;
     let inputs = collect(&arguments.inputs)?;
     if arguments.debug_image.is_some() && inputs.len() != 1 {
@@ -117,7 +119,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             let name = path.display().to_string();
             match result {
                 Ok(recognition) if arguments.json => {
-                    writeln!(out, "{}", to_json(&name, &recognition, milliseconds))?;
+                    let mut object = to_json(&name, &recognition, milliseconds);
+                    if arguments.alignment {
+                        add_alignment(&mut object, &recognition);
+                    }
+                    writeln!(out, "{object}")?;
                 }
                 Ok(recognition) if inputs.len() > 1 => writeln!(out, "{name}\t{}", recognition.best.latex)?,
                 Ok(recognition) => writeln!(out, "{}", recognition.best.latex)?,
@@ -203,8 +209,28 @@ fn to_json(name: &str, recognition: &Recognition, milliseconds: f64) -> Value {
     object["alternatives"] = recognition.alternatives.iter().map(formula).collect();
     object["milliseconds"] = json!((milliseconds * 10.0).round() / 10.0);
     if let Some(alignment) = &recognition.alignment {
-        object["alignment"] =
-            json!({ "height": alignment.height, "width": alignment.width, "attention": alignment.attention });
+        object["ink"] = json!({ "unread": alignment.ink.unread, "reread": alignment.ink.reread });
     }
     object
+}
+
+fn add_alignment(object: &mut Value, recognition: &Recognition) {
+    let Some(alignment) = &recognition.alignment else { return };
+    object["alignment"] =
+        json!({ "height": alignment.height, "width": alignment.width, "attention": alignment.attention });
+    let region = |region: &Region| {
+        json!({
+            "left": region.left,
+            "top": region.top,
+            "width": region.width,
+            "height": region.height,
+            "pixels": region.pixels,
+            "attention": region.attention,
+            "shared": region.shared,
+            "coverage": region.coverage,
+            "unread": region.is_unread(),
+            "reread": region.is_reread(),
+        })
+    };
+    object["ink"]["regions"] = alignment.ink.regions.iter().map(region).collect();
 }

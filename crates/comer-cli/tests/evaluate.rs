@@ -38,6 +38,13 @@ fn a_set_is_read_and_scored_and_a_broken_picture_costs_one_file() {
     assert_eq!((&figures["files"], &figures["missing"]), (&Value::from(4), &Value::from(1)));
     assert!(figures["token"]["exp_rate"].is_number() && figures["caption"]["le3"].is_number(), "{figures}");
 
+    let share = |name: &str| figures["ink"][name].as_f64().unwrap();
+    assert_eq!(figures["ink"]["files"], 3);
+    assert!(
+        (0.0..=100.0).contains(&share("unread")) && share("files_unread") >= share("unread"),
+        "{figures}"
+    );
+
     let mut written: Vec<String> =
         fs::read_dir(&out).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     written.sort();

@@ -104,6 +104,12 @@ fn json_tells_all_that_is_known() {
         let sum: f64 = map.as_array().unwrap().iter().map(|share| share.as_f64().unwrap()).sum();
         assert!((sum - 1.0).abs() < 1e-4, "{sum}");
     }
+    let ink = &object["ink"];
+    assert!(unit(&ink["unread"]) && unit(&ink["reread"]), "{ink}");
+    assert_eq!(ink["regions"].as_array().unwrap().len(), 1, "the strokes of a cross touch: {ink}");
+    let shorter: Value = serde_json::from_slice(&place.run(&[&png], &["--json"]).stdout).unwrap();
+    assert!(shorter["ink"]["unread"] == ink["unread"] && shorter["ink"]["regions"].is_null());
+    assert!(shorter["alignment"].is_null());
     let seen = comer::photo::decode(&fs::read(debug).unwrap()).unwrap();
     assert_eq!((seen.width, seen.height), (cross().width(), cross().height()));
 }

@@ -88,6 +88,9 @@ fn figures(report: &Report, out: &mut String) {
     if let (Some(error_rate), Some(bleu)) = (report.token_error_rate, report.bleu4) {
         let _ = writeln!(out, "<p>Token error rate {error_rate:.2} %, BLEU-4 {bleu:.2}.</p>");
     }
+    if let Some(ink) = &report.ink {
+        let _ = writeln!(out, "<p>{}</p>", ink.sentence());
+    }
 }
 
 /// Bars of ExpRate for each length, one colour for each protocol.
@@ -224,7 +227,8 @@ fn formula(heading: &str, text: Option<&str>, unreadable: Option<&str>, out: &mu
     out.push_str("</div>\n");
 }
 
-fn base64(bytes: &[u8]) -> String {
+/// Bytes as text, for what a page holds within itself.
+pub fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {

@@ -21,7 +21,7 @@ pub fn mathml(formula: &str) -> Result<String> {
 }
 
 /// Text with the signs replaced that mean something in HTML.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -44,6 +44,52 @@ pub struct Confusion {
     pub prediction: String,
 }
 
+/// How much of the pictures' ink a model lost track of, in percent.
+///
+/// What is unread and what is read twice is told by who read the pictures; here it is only added up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct InkRates {
+    /// How many pictures were read.
+    pub files: usize,
+    /// The ink that was never looked at, the mean over the pictures.
+    pub unread: f64,
+    /// The ink that was read twice, the mean over the pictures.
+    pub reread: f64,
+    /// The pictures with any ink that was never looked at.
+    pub files_unread: f64,
+    /// The pictures with any ink that was read twice.
+    pub files_reread: f64,
+}
+
+impl InkRates {
+    /// Adds up the shares that were left unread and read twice of each picture, in 0..=1; none if there is no picture.
+    pub fn new(shares: &[[f32; 2]]) -> Option<Self> {
+        // The order of the pictures is not to matter, to the last digit.
+        let mut shares = shares.to_vec();
+        shares.sort_by(|one, other| one[0].total_cmp(&other[0]).then(one[1].total_cmp(&other[1])));
+        let files = shares.len();
+        let mean = |number: usize| {
+            100.0 * shares.iter().map(|share| f64::from(share[number])).sum::<f64>() / files as f64
+        };
+        let any = |number: usize| percent(shares.iter().filter(|share| share[number] > 0.0).count(), files);
+        (files > 0).then(|| Self {
+            files,
+            unread: mean(0),
+            reread: mean(1),
+            files_unread: any(0),
+            files_reread: any(1),
+        })
+    }
+
+    /// The figures in words.
+    pub fn sentence(&self) -> String {
+        format!(
+            "Ink never looked at {:.2} % (in {:.2} % of the files), read twice {:.2} % (in {:.2} % of the files).",
+            self.unread, self.files_unread, self.reread, self.files_reread
+        )
+    }
+}
+
 /// The figures of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -63,6 +109,8 @@ pub struct Report {
     pub token_error_rate: Option<f64>,
     /// BLEU-4 in percent.
     pub bleu4: Option<f64>,
+    /// How much of the ink was read; none where only the predictions are known.
+    pub ink: Option<InkRates>,
     /// By the length of the captions.
     pub by_length: Vec<LengthRates>,
     /// The most frequent mistakes, the most frequent first.
@@ -95,6 +143,7 @@ impl Report {
             token: rates(scores, Protocol::Token),
             token_error_rate: (captioned > 0).then(|| percent(changed, captioned)),
             bleu4: (captioned > 0).then(|| bleu.percent()),
+            ink: None,
             by_length: by_length(scores),
             confusions: confusions(&pairs),
         }
@@ -179,6 +228,15 @@ mod tests {
     use super::*;
     use crate::score::{Truth, score};
     use crate::{Dialect, LabelGraph};
+
+    #[test]
+    fn ink_is_added_up() {
+        assert_eq!(InkRates::new(&[]), None);
+        let rates = InkRates::new(&[[0.5, 0.0], [0.25, 0.0], [0.0, 0.0], [0.0, 1.0]]).unwrap();
+        let expected =
+            InkRates { files: 4, unread: 18.75, reread: 25.0, files_unread: 50.0, files_reread: 25.0 };
+        assert_eq!(rates, expected);
+    }
 
     #[test]
     fn figures_by_hand() {

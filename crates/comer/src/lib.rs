@@ -8,11 +8,13 @@
 //! 3. [`engine`]: the network itself; its encoder reads features off the picture, its decoder tells what comes next.
 //! 4. [`search`]: both reading directions look for the best formula, within the [`grammar`] of LaTeX.
 //! 5. [`recognizer`]: all of it behind one type.
+//! 6. [`alignment`]: where in the picture it was read, for those who ask.
 //!
 //! Around it: [`config`] (the shape of the network), [`vocab`] (the tokens it writes), [`weights`] (the names and
 //! shapes of its tensors), [`model_file`] (all of these in one file), `checkpoint` (what the authors'
 //! implementation saves), `dataset` (pictures with their formulas).
 
+pub mod alignment;
 #[cfg(feature = "import")]
 pub mod checkpoint;
 pub mod config;

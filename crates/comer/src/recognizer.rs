@@ -4,16 +4,18 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
+use crate::alignment::{Aligner, Alignment, AlignmentDetail};
 use crate::config::{ModelConfig, SearchConfig, Strategy};
 use crate::engine::Features;
 use crate::engine::decoder::Decoder;
 use crate::engine::encoder::Encoder;
+use crate::engine::reading::Reading;
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
 use crate::image::Picture;
 use crate::model_file::{ModelFile, Provenance};
 use crate::search::{self, Answer};
-use crate::vocab::{EOS, SOS, Vocab};
+use crate::vocab::{EOS, Vocab};
 
 /// A model that is ready to read pictures. It can be shared between threads.
 pub struct Recognizer {
@@ -30,8 +32,8 @@ pub struct Recognizer {
 pub struct Options {
     /// How to search, and for how many answers.
     pub search: SearchConfig,
-    /// Whether to tell where in the picture each token of the best answer was read.
-    pub alignment: bool,
+    /// How much to tell about where in the picture the best answer was read.
+    pub alignment: AlignmentDetail,
 }
 
 /// What was read from a picture.
@@ -65,17 +67,6 @@ pub struct Token {
     pub text: String,
     /// The probability that it is right given the others, in 0..=1.
     pub confidence: f32,
-}
-
-/// Where in the picture each token was read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Alignment {
-    /// Rows of cells; a cell is 16 pixels of the picture that the network saw.
-    pub height: usize,
-    /// Cells in a row.
-    pub width: usize,
-    /// For each token its attention to the cells, which adds up to 1: the last layer's, the mean over its heads.
-    pub attention: Vec<Vec<f32>>,
 }
 
 impl Recognizer {
@@ -145,7 +136,8 @@ impl Recognizer {
         encode: impl Fn(&Encoder, &Picture) -> Result<Features>,
     ) -> Result<Recognition> {
         options.search.validate()?;
-        let features = encode(&self.encoder, &picture.clone().fit()?)?;
+        let picture = picture.clone().fit()?;
+        let features = encode(&self.encoder, &picture)?;
         let mut reading = self.decoder.read(&features)?;
         let answers = search::search(&mut reading, &options.search, &self.grammar);
         let mut formulas = answers.iter().map(|answer| self.formula(answer));
@@ -153,18 +145,33 @@ impl Recognizer {
             let reason = "no formula was found within the length limit".into();
             Error::Picture { width: picture.width(), height: picture.height(), reason }
         })?;
-        let alignment = match options.alignment {
-            false => None,
-            true => {
-                let tokens = &answers[0].tokens;
-                let before = tokens.len().saturating_sub(1);
-                let given: Vec<_> = std::iter::once(SOS).chain(tokens[..before].iter().copied()).collect();
-                let steps = reading.trace(if tokens.is_empty() { &[] } else { &given })?;
-                let attention = steps.iter().map(|step| step.attention(self.config.heads)).collect();
-                Some(Alignment { height: features.height, width: features.width, attention })
-            }
-        };
+        let alignment =
+            self.aligner(&picture, &features, &mut reading).align(&answers[0].tokens, options.alignment)?;
         Ok(Recognition { best, alternatives: formulas.collect(), alignment })
+    }
+
+    /// How the model reads a picture as a formula that is given to it, its tokens with spaces between them. `None` if
+    /// no detail is wanted.
+    pub fn align(
+        &self,
+        picture: &Picture,
+        formula: &str,
+        detail: AlignmentDetail,
+    ) -> Result<Option<Alignment>> {
+        let tokens = self.vocab.encode(formula)?;
+        let picture = picture.clone().fit()?;
+        let features = self.encoder.encode(&picture)?;
+        let mut reading = self.decoder.read(&features)?;
+        self.aligner(&picture, &features, &mut reading).align(&tokens, detail)
+    }
+
+    fn aligner<'a, 'b>(
+        &'a self,
+        picture: &'a Picture,
+        features: &'a Features,
+        reading: &'a mut Reading<'b>,
+    ) -> Aligner<'a, 'b> {
+        Aligner { config: &self.config, vocab: &self.vocab, picture, features, reading }
     }
 
     /// Reads many pictures, several at a time; answers in their order.
@@ -191,6 +198,6 @@ impl Options {
     /// The quickest: one prefix, from the left only.
     pub fn greedy() -> Self {
         let search = SearchConfig { strategy: Strategy::Greedy, ..SearchConfig::default() };
-        Self { search, alignment: false }
+        Self { search, ..Self::default() }
     }
 }

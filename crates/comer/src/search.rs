@@ -70,7 +70,7 @@ impl Answer {
 
 impl Direction {
     /// The token that starts a prefix, and the one that ends it.
-    fn ends(self) -> (TokenId, TokenId) {
+    pub(crate) fn ends(self) -> (TokenId, TokenId) {
         match self {
             Direction::LeftToRight => (SOS, EOS),
             Direction::RightToLeft => (EOS, SOS),
@@ -85,7 +85,7 @@ impl Direction {
     }
 
     /// Turns printed order into the order of writing, and back.
-    fn order<T: Clone>(self, values: &[T]) -> Vec<T> {
+    pub(crate) fn order<T: Clone>(self, values: &[T]) -> Vec<T> {
         match self {
             Direction::LeftToRight => values.to_vec(),
             Direction::RightToLeft => values.iter().rev().cloned().collect(),

@@ -1,9 +1,11 @@
 //! Where the decoder looked while it wrote a formula: for explanations, overlays and tests.
 
+use super::kernels::Activation;
+use super::kernels::rows::log_softmax;
 use super::reading::Reading;
 use crate::error::{Error, Result};
 use crate::search::Step;
-use crate::vocab::TokenId;
+use crate::vocab::{PAD, TokenId};
 
 /// What one layer did in one step.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,19 +39,54 @@ impl StepTrace {
 }
 
 impl Reading<'_> {
-    /// Gives `tokens` to the decoder one by one, the start token first, and tells what it did after each.
+    /// Gives `tokens` to the decoder, the start token first, and tells what it did after each.
     ///
-    /// With the start token and all tokens of a formula but the last, step `i` is the one that wrote token `i`.
+    /// With the start token and all tokens of a formula but the last, step `i` is the one that wrote token `i`. Since all
+    /// tokens are known, each layer does all steps at once, as in training.
     pub fn trace(&mut self, tokens: &[TokenId]) -> Result<Vec<StepTrace>> {
         if let Some(token) = tokens.iter().find(|&&token| usize::from(token) >= self.vocab_size()) {
             return Err(Error::UnknownToken { token: format!("number {token}") });
         }
         self.restart();
-        let steps = tokens.iter().map(|&token| {
-            self.trace = Some(Vec::new());
-            let logarithms = self.step(&[0], &[token]).to_vec();
-            StepTrace { logarithms, layers: self.trace.take().unwrap_or_default() }
-        });
-        Ok(steps.collect())
+        let (decoder, steps, d) = (self.decoder, tokens.len(), self.decoder.config.d_model);
+        // Padding is never attended to.
+        let before =
+            |last: usize| (0..=last).filter(|&step| tokens[step] != PAD).map(|step| step as u32).collect();
+        self.histories = (0..steps).map(before).collect();
+        self.prefixes = (0..steps).collect();
+        self.at_once = true;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut embedded = Vec::with_capacity(steps * d);
+        for (position, &token) in tokens.iter().enumerate() {
+            decoder.embed(&[token], position, &mut scratch);
+            embedded.extend_from_slice(&scratch.x);
+        }
+        scratch.x = embedded;
+        let mut layers: Vec<Vec<LayerTrace>> = vec![Vec::new(); steps];
+        let each = decoder.config.heads * self.grid.cells();
+        for (index, layer) in decoder.layers.iter().enumerate() {
+            self.write_attention(index, layer, &mut scratch);
+            self.read_attention(index, layer, &mut scratch);
+            decoder.feed_forward(layer, &mut scratch);
+            let coverage = index.checked_sub(1).and_then(|before| self.coverage.get(before));
+            for (step, layers) in layers.iter_mut().enumerate() {
+                layers.push(LayerTrace {
+                    output: scratch.x[step * d..][..d].to_vec(),
+                    attention: self.attention[index].refined[step * each..][..each].to_vec(),
+                    coverage: coverage.map_or(Vec::new(), |sums| sums.maps(&self.grid, step)),
+                    refinement: coverage
+                        .map_or(Vec::new(), |_| scratch.refinement[step * each..][..each].to_vec()),
+                });
+            }
+        }
+        let mut logarithms = Vec::new();
+        decoder.linear(&decoder.output, &scratch.x, d, &mut logarithms, Activation::None);
+        log_softmax(decoder.kernels, &mut logarithms, decoder.vocab);
+        self.scratch = scratch;
+        self.at_once = false;
+        // Other readings start anew.
+        self.restart();
+        let steps = logarithms.chunks_exact(decoder.vocab).zip(layers);
+        Ok(steps.map(|(row, layers)| StepTrace { logarithms: row.to_vec(), layers }).collect())
     }
 }

@@ -160,6 +160,14 @@ impl Decoder {
         );
     }
 
+    /// The last part of a layer, on the rows of `scratch.x`.
+    pub(super) fn feed_forward(&self, layer: &Layer, scratch: &mut Scratch) {
+        let (d, wide) = (self.config.d_model, self.config.feed_forward);
+        self.linear(&layer.expand, &scratch.x, d, &mut scratch.wide, Activation::Relu);
+        self.linear(&layer.contract, &scratch.wide, wide, &mut scratch.branch, Activation::None);
+        layer.feed_forward_norm.apply(self.kernels, &mut scratch.x, &scratch.branch);
+    }
+
     /// Normalised embeddings plus the position, normalised again.
     pub(super) fn embed(&self, tokens: &[TokenId], position: usize, scratch: &mut Scratch) {
         let d = self.config.d_model;

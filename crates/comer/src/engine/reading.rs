@@ -4,7 +4,6 @@
 //! the picture once for all rows; keys and values of what was written, found through a table of row numbers instead of
 //! being copied from beam to beam; and the running sums of attention that the refinement looks at.
 
-use super::alignment::LayerTrace;
 use super::decoder::{Decoder, Layer};
 use super::kernels::Activation;
 use super::kernels::panels::{Panels, Rows, product};
@@ -64,24 +63,24 @@ pub(super) struct Scratch {
 /// One picture being written down: the prefixes of the last step, and all that is needed to continue them.
 pub struct Reading<'a> {
     pub(super) decoder: &'a Decoder,
-    grid: Grid,
+    pub(super) grid: Grid,
     memories: Vec<Memory>,
     position: usize,
     /// Keys and values of every row ever stepped, per layer.
     caches: Vec<Vec<f32>>,
     cached_rows: u32,
     /// For each row of the last step, the cached rows of its tokens.
-    histories: Vec<Vec<u32>>,
+    pub(super) histories: Vec<Vec<u32>>,
     /// For each row of the last step, the coverage sums it started from.
-    prefixes: Vec<usize>,
+    pub(super) prefixes: Vec<usize>,
     /// Per layer from the second on.
-    coverage: Vec<CoverageSums>,
-    attention: Vec<Maps>,
-    scratch: Scratch,
+    pub(super) coverage: Vec<CoverageSums>,
+    pub(super) attention: Vec<Maps>,
+    pub(super) scratch: Scratch,
     /// The logarithms of the probabilities, `[rows, vocab]`.
     output: Vec<f32>,
-    /// What each layer did in the last step, if someone wants to know.
-    pub(super) trace: Option<Vec<LayerTrace>>,
+    /// Whether the rows are the steps of one formula, each the prefix of the next, instead of prefixes of one length.
+    pub(super) at_once: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -101,7 +100,7 @@ impl<'a> Reading<'a> {
             attention: vec![Maps::default(); layers],
             scratch: Scratch::default(),
             output: Vec::new(),
-            trace: None,
+            at_once: false,
         };
         reading.restart();
         reading
@@ -133,19 +132,7 @@ impl Step for Reading<'_> {
         for (index, layer) in decoder.layers.iter().enumerate() {
             self.write_attention(index, layer, &mut scratch);
             self.read_attention(index, layer, &mut scratch);
-            let wide = decoder.config.feed_forward;
-            decoder.linear(&layer.expand, &scratch.x, d, &mut scratch.wide, Activation::Relu);
-            decoder.linear(&layer.contract, &scratch.wide, wide, &mut scratch.branch, Activation::None);
-            layer.feed_forward_norm.apply(decoder.kernels, &mut scratch.x, &scratch.branch);
-            if let Some(trace) = &mut self.trace {
-                let coverage = index.checked_sub(1).and_then(|before| self.coverage.get(before));
-                trace.push(LayerTrace {
-                    output: scratch.x.clone(),
-                    attention: self.attention[index].refined.clone(),
-                    coverage: coverage.map_or(Vec::new(), |sums| sums.maps(&self.grid)),
-                    refinement: coverage.map_or(Vec::new(), |_| scratch.refinement.clone()),
-                });
-            }
+            decoder.feed_forward(layer, &mut scratch);
         }
         decoder.linear(&decoder.output, &scratch.x, d, &mut self.output, Activation::None);
         log_softmax(decoder.kernels, &mut self.output, decoder.vocab);
@@ -190,7 +177,7 @@ impl Reading<'_> {
     }
 
     /// Attention over what was written.
-    fn write_attention(&mut self, index: usize, layer: &Layer, scratch: &mut Scratch) {
+    pub(super) fn write_attention(&mut self, index: usize, layer: &Layer, scratch: &mut Scratch) {
         let (decoder, d) = (self.decoder, self.decoder.config.d_model);
         decoder.linear(&layer.self_packed, &scratch.x, d, &mut scratch.packed, Activation::None);
         let cache = &mut self.caches[index];
@@ -210,10 +197,11 @@ impl Reading<'_> {
     }
 
     /// Attention over the picture, refined by what was attended to before.
-    fn read_attention(&mut self, index: usize, layer: &Layer, scratch: &mut Scratch) {
+    pub(super) fn read_attention(&mut self, index: usize, layer: &Layer, scratch: &mut Scratch) {
         let (decoder, rows, cells) = (self.decoder, self.histories.len(), self.grid.cells());
         let (d, heads, width) = (decoder.config.d_model, decoder.config.heads, decoder.config.head_width());
-        let (memory, maps, kernels) = (&self.memories[index], &mut self.attention[index], decoder.kernels);
+        let (before, maps) = self.attention.split_at_mut(index);
+        let (memory, maps, kernels) = (&self.memories[index], &mut maps[0], decoder.kernels);
         decoder.linear(&layer.cross_query, &scratch.x, d, &mut scratch.packed, Activation::None);
         maps.refined.resize(rows * heads * cells, 0.0);
         for (head, keys) in memory.keys.iter().enumerate() {
@@ -231,6 +219,16 @@ impl Reading<'_> {
             if decoder.config.coverage.uses_self() {
                 maps.plain.clone_from(&maps.refined);
                 softmax(kernels, &mut maps.plain, cells);
+            }
+            if self.at_once {
+                let mut sources: Vec<&[f32]> = Vec::with_capacity(2);
+                if decoder.config.coverage.uses_cross() {
+                    sources.push(&before[index - 1].refined);
+                }
+                if decoder.config.coverage.uses_self() {
+                    sources.push(&maps.plain);
+                }
+                self.coverage[index - 1].add_up(&self.grid, &sources, rows);
             }
             self.coverage[index - 1].refine(kernels, refinement, &self.grid, &mut scratch.refinement);
             let energies = maps.refined.chunks_exact_mut(heads * cells);

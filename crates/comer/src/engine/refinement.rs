@@ -164,9 +164,24 @@ impl CoverageSums {
         }
     }
 
-    /// The coverage of the first prefix without the margin, `[inputs, cells]`.
-    pub(super) fn maps(&self, grid: &Grid) -> Vec<f32> {
-        let planes = self.sums.chunks_exact(grid.plane()).take(grid.offsets.len() / COVERAGE_KERNEL);
+    /// Makes one prefix of each of the `steps` of a formula: what all steps before it attended to. `maps` are the sources
+    /// of attention, each `[steps, heads, cells]`.
+    pub(super) fn add_up(&mut self, grid: &Grid, maps: &[&[f32]], steps: usize) {
+        let inputs = grid.offsets.len() / COVERAGE_KERNEL;
+        self.sums.clear();
+        self.sums.resize(inputs * grid.plane(), 0.0);
+        let mut whole = self.sums.clone();
+        for step in 1..steps {
+            self.grow(grid, maps, std::iter::once((0, step - 1)));
+            whole.extend_from_slice(&self.sums);
+        }
+        self.sums = whole;
+    }
+
+    /// The coverage of a prefix without the margin, `[inputs, cells]`.
+    pub(super) fn maps(&self, grid: &Grid, prefix: usize) -> Vec<f32> {
+        let inputs = grid.offsets.len() / COVERAGE_KERNEL;
+        let planes = self.sums.chunks_exact(grid.plane()).skip(prefix * inputs).take(inputs);
         let lines = planes.flat_map(|plane| plane.chunks_exact(grid.line()).skip(MARGIN).take(grid.height));
         lines.flat_map(|line| &line[MARGIN..][..grid.width]).copied().collect()
     }

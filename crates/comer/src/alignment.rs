@@ -1,0 +1,237 @@
+//! Where in the picture a formula was read: for overlays and explanations, and to see what was left unread.
+//!
+//! The search is not asked where it looked. The formula that it found is given to the decoder once more, token by token,
+//! and what the decoder does is written down; so that whoever does not ask for it pays nothing.
+
+mod ink;
+
+use crate::config::ModelConfig;
+use crate::engine::Features;
+use crate::engine::alignment::{LayerTrace, StepTrace};
+use crate::engine::reading::Reading;
+use crate::error::Result;
+use crate::grammar::Direction;
+use crate::image::Picture;
+use crate::recognizer::Token;
+use crate::vocab::{EOS, TokenId, Vocab};
+
+pub use ink::{InkReading, LOOKED_AT, Region, SHARED, leaves_ink};
+
+/// How many tokens that were not written a step names.
+const RUNNERS_UP: usize = 5;
+
+/// How much to tell about where a formula was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AlignmentDetail {
+    /// Nothing, which costs nothing.
+    #[default]
+    None,
+    /// The attention of each token, and how much of the ink was read.
+    Attention,
+    /// Also every step of both directions, with the maps of every layer and head.
+    Full,
+}
+
+/// Where in the picture each token was read.
+///
+/// ```no_run
+/// use comer::alignment::AlignmentDetail;
+/// use comer::recognizer::{Options, Recognizer};
+///
+/// # fn main() -> comer::Result<()> {
+/// # let picture = comer::Picture::new(16, 16, vec![0; 256])?;
+/// let recognizer = Recognizer::open("model.safetensors")?;
+/// let options = Options { alignment: AlignmentDetail::Full, ..Options::default() };
+/// let recognition = recognizer.recognize(&picture, &options)?;
+/// let alignment = recognition.alignment.expect("it was asked for");
+///
+/// println!("{:.0} % of the ink was never looked at", 100.0 * alignment.ink.unread);
+/// for pass in &alignment.passes {
+///     for step in &pass.steps {
+///         // What the refinement took off the third layer's attention, the mean over its heads: [height, width].
+///         let refinement = pass.mean(&step.refinement, Some(2), None);
+///         let (cell, most) =
+///             refinement.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).expect("a picture has cells");
+///         let (y, x) = (cell / alignment.width, cell % alignment.width);
+///         println!("{} ({:.2}): most was taken off at row {y}, column {x}: {most}", step.token.text, step.token.confidence);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alignment {
+    /// Rows of cells; a cell is 16 pixels of the picture that the network saw.
+    pub height: usize,
+    /// Cells in a row.
+    pub width: usize,
+    /// For each token its attention to the cells when read from the left, `[tokens][height * width]`, which adds up to 1
+    /// for each token: the last layer's, the mean over its heads.
+    pub attention: Vec<Vec<f32>>,
+    /// How much of the ink was read.
+    pub ink: InkReading,
+    /// How each direction reads the formula, from the left first. Empty unless [`AlignmentDetail::Full`] was asked for.
+    pub passes: Vec<Pass>,
+}
+
+/// One direction's reading of the formula.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pass {
+    /// Which direction.
+    pub direction: Direction,
+    /// Layers of the decoder.
+    pub layers: usize,
+    /// Heads of each layer.
+    pub heads: usize,
+    /// One for each token in the order of reading, and one that ends the formula.
+    pub steps: Vec<PassStep>,
+}
+
+/// What one direction did to write one token. The maps are `[layers, heads, height, width]`, row after row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PassStep {
+    /// Where the token stands in [`Formula::tokens`](crate::recognizer::Formula::tokens); `None` where the formula ends.
+    pub index: Option<usize>,
+    /// The token, and the probability that this direction gives to it after those that it wrote before.
+    pub token: Token,
+    /// The most likely tokens beside it, the most likely first.
+    pub runners_up: Vec<Token>,
+    /// The refined attention: where it looked. Each map adds up to 1.
+    pub attention: Vec<f32>,
+    /// The refinement term R of the paper's equation 9: what was taken off the attention's energies. Zero in the first
+    /// layer and in models without refinement, which take nothing off.
+    pub refinement: Vec<f32>,
+    /// The coverage: the sum of the attention of all steps before this one.
+    pub coverage: Vec<f32>,
+}
+
+impl Pass {
+    /// Of maps `[layers, heads, cells]` the one of a layer and a head, or the mean over all of them where `None` is
+    /// given: `[cells]`. Layers and heads count from 0.
+    pub fn mean(&self, maps: &[f32], layer: Option<usize>, head: Option<usize>) -> Vec<f32> {
+        let cells = maps.len() / (self.layers * self.heads).max(1);
+        let mut sum = vec![0.0; cells];
+        let mut count = 0;
+        for (number, map) in maps.chunks_exact(cells.max(1)).enumerate() {
+            let is_in = |wanted: Option<usize>, found: usize| wanted.is_none_or(|wanted| wanted == found);
+            if is_in(layer, number / self.heads) && is_in(head, number % self.heads) {
+                sum.iter_mut().zip(map).for_each(|(sum, value)| *sum += value);
+                count += 1;
+            }
+        }
+        sum.iter_mut().for_each(|value| *value /= count.max(1) as f32);
+        sum
+    }
+}
+
+/// What is needed to tell where a formula was read.
+pub(crate) struct Aligner<'a, 'b> {
+    pub(crate) config: &'a ModelConfig,
+    pub(crate) vocab: &'a Vocab,
+    pub(crate) picture: &'a Picture,
+    pub(crate) features: &'a Features,
+    pub(crate) reading: &'a mut Reading<'b>,
+}
+
+impl Aligner<'_, '_> {
+    /// Reads `tokens` off the picture; both directions if the whole is wanted.
+    pub(crate) fn align(&mut self, tokens: &[TokenId], detail: AlignmentDetail) -> Result<Option<Alignment>> {
+        if detail == AlignmentDetail::None {
+            return Ok(None);
+        }
+        let left = self.trace(tokens, Direction::LeftToRight)?;
+        let visible = |step: &usize| tokens.get(*step).is_some_and(|&token| token > EOS);
+        let shown: Vec<usize> = (0..left.len()).filter(visible).collect();
+        let attention: Vec<Vec<f32>> =
+            shown.iter().map(|&step| left[step].attention(self.config.heads)).collect();
+        let names = shown.iter().map(|&step| self.vocab.token(tokens[step]).unwrap_or_default());
+        let ink = InkReading::new(
+            self.picture,
+            self.features.width,
+            names.zip(attention.iter().map(Vec::as_slice)),
+        );
+        let mut passes = Vec::new();
+        if detail == AlignmentDetail::Full {
+            let right = self.trace(tokens, Direction::RightToLeft)?;
+            passes.push(self.pass(tokens, Direction::LeftToRight, left));
+            passes.push(self.pass(tokens, Direction::RightToLeft, right));
+        }
+        let (height, width) = (self.features.height, self.features.width);
+        Ok(Some(Alignment { height, width, attention, ink, passes }))
+    }
+
+    fn trace(&mut self, tokens: &[TokenId], direction: Direction) -> Result<Vec<StepTrace>> {
+        let given: Vec<TokenId> = [vec![direction.ends().0], direction.order(tokens)].concat();
+        self.reading.trace(&given)
+    }
+
+    fn pass(&self, tokens: &[TokenId], direction: Direction, steps: Vec<StepTrace>) -> Pass {
+        let (layers, heads) = (self.config.decoder_layers, self.config.heads);
+        let maps = layers * heads * self.features.height * self.features.width;
+        let written: Vec<TokenId> = [direction.order(tokens), vec![direction.ends().1]].concat();
+        let visible_before = |place: usize| tokens[..place].iter().filter(|&&token| token > EOS).count();
+        let mut coverage = vec![0.0; maps];
+        let step = |(number, (step, &token)): (usize, (StepTrace, &TokenId))| {
+            let place = match direction {
+                Direction::LeftToRight => number,
+                Direction::RightToLeft => (tokens.len() - 1).wrapping_sub(number),
+            };
+            let join = |map: fn(&LayerTrace) -> &Vec<f32>| {
+                let each = maps / layers;
+                let whole = |layer| {
+                    let map: &Vec<f32> = map(layer);
+                    if map.is_empty() { vec![0.0; each] } else { map.clone() }
+                };
+                step.layers.iter().flat_map(whole).collect::<Vec<f32>>()
+            };
+            let attention = join(|layer| &layer.attention);
+            let before = coverage.clone();
+            coverage.iter_mut().zip(&attention).for_each(|(sum, now)| *sum += now);
+            PassStep {
+                index: (number < tokens.len()).then(|| visible_before(place)),
+                token: self.token(token, &step),
+                runners_up: self.runners_up(token, &step),
+                refinement: join(|layer| &layer.refinement),
+                attention,
+                coverage: before,
+            }
+        };
+        let steps = steps.into_iter().zip(&written).enumerate().map(step).collect();
+        Pass { direction, layers, heads, steps }
+    }
+
+    fn token(&self, token: TokenId, step: &StepTrace) -> Token {
+        Token {
+            text: self.vocab.token(token).unwrap_or_default().to_string(),
+            confidence: step.logarithms[usize::from(token)].exp().min(1.0),
+        }
+    }
+
+    fn runners_up(&self, written: TokenId, step: &StepTrace) -> Vec<Token> {
+        let mut others: Vec<TokenId> =
+            (0..step.logarithms.len() as TokenId).filter(|&token| token != written).collect();
+        let logarithm = |token: &TokenId| step.logarithms[usize::from(*token)];
+        others.sort_by(|a, b| logarithm(b).total_cmp(&logarithm(a)));
+        others.iter().take(RUNNERS_UP).map(|&token| self.token(token, step)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_is_over_what_is_not_named() {
+        let pass = Pass { direction: Direction::LeftToRight, layers: 2, heads: 2, steps: Vec::new() };
+        // Two cells; the tens are the layer, the ones the head.
+        let maps = [0.0, 100.0, 1.0, 101.0, 10.0, 110.0, 11.0, 111.0];
+        for (layer, head, expected) in [
+            (Some(1), Some(0), [10.0, 110.0]),
+            (Some(0), None, [0.5, 100.5]),
+            (None, Some(1), [6.0, 106.0]),
+            (None, None, [5.5, 105.5]),
+        ] {
+            assert_eq!(pass.mean(&maps, layer, head), expected, "{layer:?} {head:?}");
+        }
+    }
+}
