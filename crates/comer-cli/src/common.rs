@@ -31,7 +31,10 @@ impl ModelArgument {
     pub fn bytes(&self) -> Result<Cow<'static, [u8]>> {
         match &self.model {
             Some(path) => Ok(std::fs::read(path).with_context(|| path.display().to_string())?.into()),
-            None => Ok(comer::model_file::BUNDLED.into()),
+            None => bail!(
+                "no model: give one with --model FILE (or COMER_MODEL=FILE); `comer import CHECKPOINT FILE` makes one \
+                 of a checkpoint of the authors' implementation, `comer train` makes one from data"
+            ),
         }
     }
 
