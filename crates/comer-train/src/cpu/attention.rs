@@ -1,8 +1,8 @@
 //! Multi-head attention of one sequence over plain slices: three products, from which both passes are made; and the
 //! attention of a formula to itself.
 
+use super::simd::vectorised;
 use comer::weights::Weights;
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::linear::{Linear, drop_all};
@@ -85,7 +85,7 @@ impl Heads {
 
 /// Energies become weights, row by row, in place.
 pub(super) fn weigh(energies: &mut [f32], width: usize) {
-    Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || {
             energies.chunks_exact_mut(width).for_each(|row| {
@@ -97,7 +97,7 @@ pub(super) fn weigh(energies: &mut [f32], width: usize) {
 
 /// Turns the gradient of dropped weights into that of the energies, row by row, in place.
 pub(super) fn unweigh(weights: &[f32], gradient: &mut [f32], width: usize, drop: Option<Drop>, place: usize) {
-    Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || {
             drop_all(drop, place, gradient);
@@ -111,7 +111,7 @@ pub(super) fn unweigh(weights: &[f32], gradient: &mut [f32], width: usize, drop:
 /// A copy in which numbers are dropped, the first of which stands at `place`.
 pub(super) fn dropped(weights: &[f32], drop: Option<Drop>, place: usize) -> Vec<f32> {
     let mut result = weights.to_vec();
-    Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || drop_all(drop, place, &mut result),
     );

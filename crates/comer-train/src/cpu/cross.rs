@@ -1,8 +1,8 @@
 //! The attention of a formula's tokens to the cells of their picture, refined by what was read before (section 3.5 of
 //! the paper), forward and backward.
 
+use super::simd::vectorised;
 use comer::weights::Weights;
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::attention::{Heads, Rows, dropped, scale_rows, unweigh, weigh};
@@ -265,7 +265,7 @@ impl<'a> CrossAttention<'a> {
             let values = attending.refined.iter().flat_map(|refined| parts(&refined.values, heads.len()));
             let pairs = values.zip(parts(energies, heads.len())).zip(&tape.norm);
             let sum = |((values, energies), norm): ((&[f32], &[f32]), &Statistics)| {
-                Arch::new().dispatch(
+                vectorised(
                     #[inline(always)]
                     || [total(energies, |g| -g), total_product(values, energies, norm.mean)],
                 )
@@ -307,11 +307,11 @@ impl<'a> CrossAttention<'a> {
         let (sequence, coverage) = (&self.scene.sequences[index], self.scene.config.coverage);
         let (shape, heads) = (shape(sequence), normal.len());
         let mut values = energies.to_vec();
-        let all = parts_mut(&mut values, heads).zip(parts(&refined.values, heads)).zip(normal);
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
             || {
-                for ((gradient, values), head) in all {
+                let all = parts_mut(&mut values, heads).zip(parts(&refined.values, heads));
+                for ((gradient, values), head) in all.zip(normal) {
                     for (g, &x) in gradient.iter_mut().zip(values) {
                         *g = head.scale * (-*g - head.offset - x * head.slope);
                     }
@@ -363,7 +363,7 @@ fn parts_mut(values: &mut [f32], heads: usize) -> std::slice::ChunksExactMut<'_,
 
 /// Takes the refinement, once normalised, from the energies.
 fn subtract(energies: &mut [f32], values: &[f32], normal: &[Head]) {
-    Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || {
             let heads = parts_mut(energies, normal.len()).zip(parts(values, normal.len()));
@@ -387,7 +387,7 @@ fn statistics(sequences: &[Attending], heads: usize) -> Vec<Statistics> {
         let rows =
             || refined.iter().map(|values| &values[values.len() / heads * head..][..values.len() / heads]);
         let count = rows().map(<[f32]>::len).sum::<usize>() as f64;
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
             || {
                 let mean = (rows().map(|row| total(row, |x| x)).sum::<f64>() / count) as f32;

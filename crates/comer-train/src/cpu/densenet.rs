@@ -4,9 +4,9 @@
 //! nothing is ever concatenated, and the gradients of a block add up in one buffer of the same form. Pictures keep
 //! their own sizes.
 
+use super::simd::vectorised;
 use comer::config::{BLOCKS, ModelConfig};
 use comer::weights::{Tensor, Weights};
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::correlate::correlate;
@@ -278,7 +278,7 @@ fn spread(
 ) {
     let rows = target.par_chunks_exact_mut(target_stride).zip(source.par_chunks_exact(source_stride));
     rows.for_each(|(target, source)| {
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
             || fill(target, source),
         )

@@ -1,7 +1,7 @@
 //! Linear maps and layer norms over rows of numbers, one row for each token or cell, forward and backward.
 
+use super::simd::vectorised;
 use comer::weights::{Tensor, Weights};
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::norm::{Drop, Statistics};
@@ -133,11 +133,11 @@ impl<'a> LayerNorm<'a> {
         let mut statistics = vec![Statistics::default(); input.len() / width];
         let blocks = output.par_chunks_mut(BLOCK * width).zip(input.par_chunks(BLOCK * width));
         blocks.zip(statistics.par_chunks_mut(BLOCK)).for_each(|((output, input), statistics)| {
-            Arch::new().dispatch(
+            vectorised(
                 #[inline(always)]
                 || {
                     let rows = output.chunks_exact_mut(width).zip(input.chunks_exact(width));
-                    for ((output, input), statistics) in rows.zip(statistics) {
+                    for ((output, input), statistics) in rows.zip(statistics.iter_mut()) {
                         *statistics = Statistics::of(input);
                         let (mean, inverse) = (statistics.mean, statistics.inverse_deviation());
                         for (i, y) in output.iter_mut().enumerate() {
@@ -155,7 +155,7 @@ impl<'a> LayerNorm<'a> {
         let width = self.weight.len();
         let block = |((gradient, input), statistics): ((&mut [f32], &[f32]), &[Statistics])| {
             let mut sums = vec![0.0; 2 * width];
-            Arch::new().dispatch(
+            vectorised(
                 #[inline(always)]
                 || {
                     let (weight, bias) = sums.split_at_mut(width);
@@ -243,7 +243,7 @@ pub(super) fn drop_all(drop: Option<Drop>, place: usize, values: &mut [f32]) {
 fn by_blocks(values: &mut [f32], each: impl Fn(usize, &mut [f32]) + Sync) {
     const LENGTH: usize = 1 << 14;
     values.par_chunks_mut(LENGTH).enumerate().for_each(|(index, values)| {
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
             || each(index * LENGTH, values),
         );

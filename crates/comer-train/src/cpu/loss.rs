@@ -1,7 +1,7 @@
 //! Cross entropy of the answers, with label smoothing, forward and backward at once.
 
+use super::simd::vectorised;
 use comer::vocab::PAD;
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::scene::Scene;
@@ -38,7 +38,7 @@ pub(super) fn cross_entropy(scene: &Scene, logits: &mut [f32], smoothing: f32) -
         let sum: f64 = row.iter().map(|&x| f64::from(x)).sum();
         let better = |best: usize, place: usize| if row[place] > row[best] { place } else { best };
         let correct = (1..width).fold(0, better) == answer;
-        let logarithm = f64::from(Arch::new().dispatch(
+        let logarithm = f64::from(vectorised(
             #[inline(always)]
             || softmax::forward(row),
         ));

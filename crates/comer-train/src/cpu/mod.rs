@@ -19,6 +19,7 @@ mod pool;
 mod product;
 mod refinement;
 mod scene;
+mod simd;
 mod softmax;
 mod unit;
 

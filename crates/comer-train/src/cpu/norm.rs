@@ -2,6 +2,9 @@
 
 use comer::config::NORM_EPSILON;
 
+/// Numbers that are summed side by side.
+const LANES: usize = 16;
+
 /// A channel's statistics over a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Statistics {
@@ -114,34 +117,15 @@ impl Channel {
         let Statistics { mean, .. } = self.statistics;
         let inverse = self.statistics.inverse_deviation();
         let (scale, count) = (self.weight * inverse, input.len() as f32);
-        let shift = self.bias - mean * scale;
-        if self.relu {
-            for (g, &x) in gradient.iter_mut().zip(input) {
-                *g = if x * scale + shift > 0.0 { *g } else { 0.0 };
-            }
-        }
-        if let Some((drop, first)) = self.drop {
-            for (place, g) in gradient.iter_mut().enumerate() {
-                *g *= drop.factor(first + place);
-            }
-        }
-        let (mut bias, mut weight) = (0f64, 0f64);
-        for (gradient, input) in gradient.chunks(2048).zip(input.chunks(2048)) {
-            let (mut plain, mut weighted) = ([0f32; 16], [0f32; 16]);
-            let (gradients, inputs) = (gradient.chunks_exact(16), input.chunks_exact(16));
-            for (&g, &x) in gradients.remainder().iter().zip(inputs.remainder()) {
-                bias += f64::from(g);
-                weight += f64::from(g * (x - mean));
-            }
-            for (gradient, input) in gradients.zip(inputs) {
-                for lane in 0..16 {
-                    plain[lane] += gradient[lane];
-                    weighted[lane] += gradient[lane] * (input[lane] - mean);
-                }
-            }
-            bias += plain.iter().map(|&x| f64::from(x)).sum::<f64>();
-            weight += weighted.iter().map(|&x| f64::from(x)).sum::<f64>();
-        }
+        let (bias, weight) = match self.drop {
+            None => self.deactivate(input, gradient, |_| 1.0),
+            Some((drop, first)) => self.deactivate(
+                input,
+                gradient,
+                #[inline(always)]
+                |place| drop.factor(first + place),
+            ),
+        };
         let (bias, weight) = (bias as f32, weight as f32 * inverse);
         // d x = scale * (g - mean(g) - normal(x) * mean(g * normal(x)))
         let slope = weight * inverse / count;
@@ -150,5 +134,44 @@ impl Channel {
             *g = scale * (*g - offset - x * slope);
         }
         (weight, bias)
+    }
+
+    /// Turns the gradient of the output into that of the normalised numbers, in place; answers its sum, and that of its
+    /// products with the numbers less their mean.
+    #[inline(always)]
+    fn deactivate(&self, input: &[f32], gradient: &mut [f32], factor: impl Fn(usize) -> f32) -> (f64, f64) {
+        const STRETCH: usize = 2048;
+        let mean = self.statistics.mean;
+        let scale = self.weight * self.statistics.inverse_deviation();
+        let shift = self.bias - mean * scale;
+        let least = if self.relu { 0.0 } else { f32::NEG_INFINITY };
+        let one = |g: f32, x: f32, place: usize| {
+            let factor = factor(place);
+            if x * scale + shift > least { g * factor } else { 0.0 }
+        };
+        let (mut bias, mut weight) = (0f64, 0f64);
+        let mut first = 0;
+        for (gradient, input) in gradient.chunks_mut(STRETCH).zip(input.chunks(STRETCH)) {
+            let (mut plain, mut weighted) = ([0f32; LANES], [0f32; LANES]);
+            let (gradient, gradient_rest) = gradient.as_chunks_mut::<LANES>();
+            let (input, input_rest) = input.as_chunks::<LANES>();
+            for (gradient, input) in gradient.iter_mut().zip(input) {
+                for lane in 0..LANES {
+                    let g = one(gradient[lane], input[lane], first + lane);
+                    gradient[lane] = g;
+                    plain[lane] += g;
+                    weighted[lane] += g * (input[lane] - mean);
+                }
+                first += LANES;
+            }
+            for (place, (gradient, &x)) in gradient_rest.iter_mut().zip(input_rest).enumerate() {
+                *gradient = one(*gradient, x, first + place);
+                bias += f64::from(*gradient);
+                weight += f64::from(*gradient * (x - mean));
+            }
+            bias += plain.iter().map(|&x| f64::from(x)).sum::<f64>();
+            weight += weighted.iter().map(|&x| f64::from(x)).sum::<f64>();
+        }
+        (bias, weight)
     }
 }

@@ -3,9 +3,9 @@
 //! Coverage lies in bordered planes, one for each map and step, so that a tap of the convolution sees one stretch of a
 //! plane; the stretches of a few steps at a time become the columns of a matrix product.
 
+use super::simd::vectorised;
 use comer::config::{COVERAGE_KERNEL, ModelConfig};
 use comer::weights::{Tensor, Weights};
-use pulp::Arch;
 
 use super::linear::{add, drop_all, entry};
 use super::norm::Drop;
@@ -84,7 +84,7 @@ pub(super) fn cover(shape: Shape, heads: usize, sources: &[Source]) -> Vec<f32> 
     let mut coverage = vec![0.0; maps * shape.stride()];
     let cells = shape.cells();
     let (mut sum, mut step_weights) = (vec![0.0; cells], vec![0.0; cells]);
-    Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || {
             for (map, planes) in coverage.chunks_exact_mut(shape.stride()).enumerate() {
@@ -111,7 +111,7 @@ pub(super) fn uncover(shape: Shape, maps: usize, coverage: &[f32]) -> Vec<f32> {
     let cells = shape.cells();
     let mut result = vec![0.0; maps * shape.steps * cells];
     let mut sum = vec![0.0; cells];
-    Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || {
             let all = result.chunks_exact_mut(shape.steps * cells);
@@ -187,7 +187,7 @@ impl<'a> Refinement<'a> {
             let right = Matrix::rows(&patches, self.depth(), count, count);
             let part = &mut hidden[steps.start * shape.span()..];
             multiply(part, columns, self.conv(), right, false, Threads::One);
-            Arch::new().dispatch(
+            vectorised(
                 #[inline(always)]
                 || {
                     for (row, &bias) in part.chunks_mut(columns).zip(self.bias) {
@@ -245,7 +245,7 @@ impl<'a> Refinement<'a> {
             multiply(&mut sums.projection, channels, left, right, true, Threads::One);
             inner.resize(channels * count, 0.0);
             multiply(&mut inner, count, self.projection().transposed(), left, false, Threads::One);
-            Arch::new().dispatch(
+            vectorised(
                 #[inline(always)]
                 || {
                     let rows = inner.chunks_exact_mut(count).zip(hidden.chunks(columns));
@@ -262,10 +262,10 @@ impl<'a> Refinement<'a> {
             let right = Matrix::rows(&patches, depth, count, count).transposed();
             multiply(&mut sums.conv, depth, left, right, true, Threads::One);
             multiply(&mut patches, count, self.conv().transposed(), left, false, Threads::One);
-            Arch::new().dispatch(
+            vectorised(
                 #[inline(always)]
                 || {
-                    stretches(shape, steps, depth, |from, to| {
+                    stretches(shape, steps.clone(), depth, |from, to| {
                         add(&mut result[to..][..shape.span()], &patches[from..][..shape.span()]);
                     })
                 },

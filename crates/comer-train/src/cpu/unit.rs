@@ -1,8 +1,8 @@
 //! What every step of the network is made of: a product or convolution, then batch norm, ReLU and dropout.
 
+use super::simd::vectorised;
 use comer::engine::kernels::{Activation, Kernels, Layout, PackedRows, Planes};
 use comer::weights::{Tensor, Weights};
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::grid::{Grid, Place};
@@ -60,18 +60,9 @@ impl<'a> Unit<'a> {
         output_stride: usize,
         place: impl Fn(&[f32], &mut [f32]) + Sync,
     ) -> UnitTape {
-        let rows = values.par_chunks_exact(grid.stride).map(|row| &row[..grid.pixels]);
-        let statistics: Vec<Statistics> = rows
-            .map(|row| {
-                Arch::new().dispatch(
-                    #[inline(always)]
-                    || Statistics::of(row),
-                )
-            })
-            .collect();
-        let tape = UnitTape { values, statistics };
-        self.activate(&tape, grid, output, output_stride, place);
-        tape
+        let channels = self.channels(&vec![Statistics::default(); values.len() / grid.stride], grid);
+        let statistics = run(&values, channels, true, grid, (output, output_stride), place);
+        UnitTape { values, statistics }
     }
 
     /// The output of [`Self::normalise`] once more.
@@ -84,19 +75,7 @@ impl<'a> Unit<'a> {
         place: impl Fn(&[f32], &mut [f32]) + Sync,
     ) {
         let channels = self.channels(&tape.statistics, grid);
-        let inputs = tape.values.par_chunks_exact(grid.stride);
-        output.par_chunks_exact_mut(output_stride).zip(inputs).zip(channels).for_each_init(
-            || vec![0.0; grid.pixels],
-            |row, ((output, input), channel)| {
-                Arch::new().dispatch(
-                    #[inline(always)]
-                    || {
-                        channel.forward(&input[..grid.pixels], row);
-                        place(row, output);
-                    },
-                );
-            },
-        );
+        run(&tape.values, channels, false, grid, (output, output_stride), place);
     }
 
     /// Turns the gradient of the output (`[channels][stride]`) into that of the values before the norm, in place, and
@@ -108,7 +87,7 @@ impl<'a> Unit<'a> {
             .zip(channels)
             .map(|((gradient, input), channel)| {
                 let (gradient, input) = (&mut gradient[..grid.pixels], &input[..grid.pixels]);
-                Arch::new().dispatch(
+                vectorised(
                     #[inline(always)]
                     || channel.backward(input, gradient),
                 )
@@ -124,6 +103,37 @@ impl<'a> Unit<'a> {
         let shape = self.convolution().shape.clone();
         gradients.insert(format!("{}.conv.weight", self.path), Tensor { shape, data });
     }
+}
+
+/// Normalises each row and places the result; before that takes the row's statistics, if asked to.
+fn run(
+    values: &[f32],
+    channels: Vec<Channel>,
+    measure: bool,
+    grid: &Grid,
+    (output, output_stride): (&mut [f32], usize),
+    place: impl Fn(&[f32], &mut [f32]) + Sync,
+) -> Vec<Statistics> {
+    let inputs = values.par_chunks_exact(grid.stride);
+    let rows = output.par_chunks_exact_mut(output_stride).zip(inputs).zip(channels);
+    rows.map_init(
+        || vec![0.0; grid.pixels],
+        |row, ((output, input), mut channel)| {
+            vectorised(
+                #[inline(always)]
+                || {
+                    let input = &input[..grid.pixels];
+                    if measure {
+                        channel.statistics = Statistics::of(input);
+                    }
+                    channel.forward(input, row);
+                    place(row, output);
+                },
+            );
+            channel.statistics
+        },
+    )
+    .collect()
 }
 
 /// A 1 x 1 convolution: `[in][stride]` to `[out][stride]`
