@@ -27,7 +27,7 @@ impl Validated {
 pub fn validate(model: ModelFile, samples: &[Sample], search: &SearchConfig, size: f64) -> Result<Validated> {
     let vocab = model.vocab.clone();
     let recognizer = Recognizer::new(model)?;
-    let options = Options { search: search.clone(), alignment: false };
+    let options = Options { search: search.clone(), ..Options::default() };
     let resize = |sample: &Sample| {
         if size == 1.0 { Ok(sample.picture.clone()) } else { sample.picture.scale(size) }
     };
