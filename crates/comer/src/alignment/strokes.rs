@@ -17,7 +17,8 @@ impl Alignment {
         let width = drawing.width() as f32;
         let factor = drawing.fit()?.width() as f32 / width;
         let (count, cells) = (ink.strokes().len(), self.height * self.width);
-        let cell = |side: usize, most: usize| ((side as f32 * factor / CELL) as usize).min(most.saturating_sub(1));
+        let cell =
+            |side: usize, most: usize| ((side as f32 * factor / CELL) as usize).min(most.saturating_sub(1));
         // Pixels of each stroke in each cell, and of all of them.
         let mut lengths = vec![Vec::<(usize, f32)>::new(); cells];
         let mut totals = vec![0.0f32; cells];
