@@ -200,7 +200,8 @@ fn symbol(label: &str, token: &str, grows: bool, place: Place) -> String {
         return format!(r#"<mi{token} mathvariant="normal">{shown}</mi>"#);
     }
     let mut attributes = String::new();
-    if !grows && !(place.accent && matches!(text.as_str(), "‾" | "_")) {
+    let stretches = grows || place.accent && matches!(text.as_str(), "‾" | "_");
+    if !stretches {
         attributes += r#" stretchy="false""#;
     }
     if place.limits {
