@@ -115,8 +115,11 @@ function distance([x, y], [fromX, fromY], [toX, toY]) {
 const touches = (stroke, point) =>
   stroke.some((to, index) => distance(point, stroke[Math.max(0, index - 1)], to) < REACH);
 
-function erase(point) {
-  const kept = state.strokes.filter((stroke) => !touches(stroke, point));
+/** Erases what lies on the way from one point to the next. */
+function erase(from, to) {
+  const steps = Math.ceil(Math.hypot(to[0] - from[0], to[1] - from[1]) / REACH);
+  const way = Array.from({ length: steps + 1 }, (_, step) => from.map((start, axis) => start + (to[axis] - start) * step / (steps || 1)));
+  const kept = state.strokes.filter((stroke) => !way.some((point) => touches(stroke, point)));
   if (kept.length < state.strokes.length) {
     state.strokes = kept;
     redraw();
@@ -139,7 +142,7 @@ svg.addEventListener('pointerdown', (event) => {
   drawing = { id: event.pointerId, erases: erasing(event), points: [point], before: state.strokes };
   byId('hint').hidden = true;
   if (drawing.erases) {
-    erase(point);
+    erase(point, point);
   } else {
     drawing.path = newPath(drawing.points);
     svg.append(drawing.path);
@@ -153,11 +156,11 @@ svg.addEventListener('pointermove', (event) => {
   const events = event.getCoalescedEvents?.() ?? [];
   for (const part of events.length ? events : [event]) {
     const point = place(part);
-    const [lastX, lastY] = drawing.points[drawing.points.length - 1];
-    if (point[0] !== lastX || point[1] !== lastY) {
+    const last = drawing.points[drawing.points.length - 1];
+    if (point[0] !== last[0] || point[1] !== last[1]) {
       drawing.points.push(point);
       if (drawing.erases) {
-        erase(point);
+        erase(last, point);
       }
     }
   }
@@ -187,25 +190,28 @@ function lift(event) {
 svg.addEventListener('pointerup', lift);
 svg.addEventListener('pointercancel', lift);
 
+/** How often values go back by a good part of their range. */
+function turns(values, range) {
+  let [count, direction, extreme] = [0, 0, values[0]];
+  for (const value of values) {
+    const moved = value - extreme;
+    if (range > 16 && Math.abs(moved) > range * 0.3 && Math.sign(moved) !== direction) {
+      count += direction === 0 ? 0 : 1;
+      direction = Math.sign(moved);
+    }
+    if (direction === 0 ? Math.abs(moved) > range * 0.3 : Math.sign(moved) === direction) {
+      extreme = value;
+    }
+  }
+  return count;
+}
+
 /** What is left after a scribble; null if the stroke is none: it turns back often, and covers what was there. */
 function scribbled(strokes, points) {
   const xs = points.map(([x]) => x);
   const ys = points.map(([, y]) => y);
   const box = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
-  const axis = box[2] - box[0] >= box[3] - box[1] ? 0 : 1;
-  const size = Math.max(box[2] - box[0], box[3] - box[1]);
-  let [turns, direction, extreme] = [0, 0, points[0][axis]];
-  for (const point of points) {
-    const moved = point[axis] - extreme;
-    if (Math.abs(moved) > size * 0.25) {
-      turns += direction !== 0 && Math.sign(moved) !== direction ? 1 : 0;
-      direction = Math.sign(moved);
-      extreme = point[axis];
-    } else if (Math.sign(moved) === direction) {
-      extreme = point[axis];
-    }
-  }
-  if (turns < 5) {
+  if (Math.max(turns(xs, box[2] - box[0]), turns(ys, box[3] - box[1])) < 5) {
     return null;
   }
   const inside = ([x, y]) => x >= box[0] - 4 && x <= box[2] + 4 && y >= box[1] - 4 && y <= box[3] + 4;
@@ -314,7 +320,11 @@ function mathOf(text) {
 }
 
 const sureness = (confidence) => (confidence < 0.5 ? 'wrong' : confidence < 0.85 ? 'unsure' : '');
-const percent = (share) => `${Math.round(share * 100)} %`;
+
+function percent(share) {
+  const whole = Math.round(share * 100);
+  return whole < 1 ? 'under 1 %' : whole > 99 ? 'over 99 %' : `${whole} %`;
+}
 
 /** Shows an answer, or none. */
 function show(answer) {
@@ -414,6 +424,18 @@ for (const id of ['formula', 'tokens']) {
   byId(id).addEventListener('pointerleave', () => light(null));
   byId(id).addEventListener('focusout', () => light(null));
 }
+
+// A stroke lights its symbol: the one that looked at it most.
+svg.addEventListener('pointerover', (event) => {
+  const shares = state.chosen?.strokes;
+  const stroke = Array.prototype.indexOf.call(svg.children, event.target);
+  if (drawing || !shares?.length || stroke < 0 || event.pointerType !== 'mouse') {
+    return;
+  }
+  const inked = state.chosen.tokens.map(({ token }, index) => (INKLESS.has(token) ? -1 : shares[index][stroke]));
+  light(inked.indexOf(Math.max(...inked)));
+});
+svg.addEventListener('pointerout', () => light(null));
 
 function showAlternatives() {
   const formulas = state.answer ? [state.answer, ...state.answer.alternatives] : [];

@@ -19,8 +19,13 @@ impl Answer {
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        header(&self.head, name)
     }
+}
+
+/// The value of a header, by its name in lower case.
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim()))
 }
 
 /// A connection that stays open between requests.
@@ -74,8 +79,7 @@ impl Client {
         let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.ok_or_else(|| broken("no status"))?;
-        let length =
-            head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+        let length = header(&head, "content-length").and_then(|length| length.parse::<usize>().ok());
         let length = length.unwrap_or(0);
         while bytes.len() < end + 4 + length {
             more(&mut bytes)?;

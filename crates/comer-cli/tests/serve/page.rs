@@ -15,8 +15,8 @@ fn open(width: u32, height: u32) -> Option<(Server, Browser)> {
     Some((server, browser))
 }
 
-/// Writes a sample into the middle of the surface, scaled by `factor`.
-fn write(browser: &Browser, kind: &str, name: &str, factor: f64) {
+/// Writes a sample into the middle of the surface, as large as it fits.
+fn write(browser: &Browser, kind: &str, name: &str) {
     let ink = Ink::from_inkml(&sample(name)).unwrap();
     let points = || ink.strokes().iter().flat_map(|stroke| &stroke.points);
     let bounds = |axis: fn(&comer::ink::Point) -> f64| {
@@ -27,10 +27,11 @@ fn write(browser: &Browser, kind: &str, name: &str, factor: f64) {
     let ((left, right), (top, bottom)) = (bounds(|point| point.x), bounds(|point| point.y));
     let place = browser.run(
         "const box = document.getElementById('paper').getBoundingClientRect();
-         return [box.x + box.width / 2, box.y + box.height / 2];",
+         return [box.x + box.width / 2, box.y + box.height / 2, box.width, box.height];",
         json!([]),
     );
-    let [x, y] = [0, 1].map(|axis| place[axis].as_f64().unwrap());
+    let [x, y, width, height] = [0, 1, 2, 3].map(|axis| place[axis].as_f64().unwrap());
+    let factor = (0.85 * width / (right - left)).min(0.6 * height / (bottom - top)).min(1.2);
     for stroke in ink.strokes() {
         let shift = |point: &comer::ink::Point| {
             [x + (point.x - (left + right) / 2.0) * factor, y + (point.y - (top + bottom) / 2.0) * factor]
@@ -51,13 +52,14 @@ fn strokes(browser: &Browser) -> u64 {
 #[test]
 fn strokes_become_a_formula_and_everything_about_it_works() {
     let Some((_server, browser)) = open(1280, 860) else { return };
-    write(&browser, "mouse", "square", 1.0);
+    write(&browser, "mouse", "square");
     latex_is(&browser, "x^{2} + 1");
     // The formula is MathML, and the browser knows it as such: the exponent stands higher and is smaller.
     let shown = browser.run(
         "const [base, power] = document.querySelector('#formula math msup').children;
          const [low, high] = [base, power].map((element) => element.getBoundingClientRect());
-         return { texts: [base.textContent, power.textContent], raised: high.top < low.top, smaller: high.height < low.height,
+         const [large, small] = [base, power].map((element) => parseFloat(getComputedStyle(element).fontSize));
+         return { texts: [base.textContent, power.textContent], raised: high.top < low.top, smaller: small < large,
              signs: Array.from(document.querySelectorAll('#formula mo'), (sign) => sign.textContent).join() };",
         json!([]),
     );
@@ -109,8 +111,13 @@ fn strokes_become_a_formula_and_everything_about_it_works() {
     let edit = "const box = document.getElementById('latex'); box.value = arguments[0]; box.dispatchEvent(new Event('input'));";
     browser.run(edit, json!([r"\frac{a}{b}"]));
     browser.wait("a fraction", "return document.querySelectorAll('#formula mfrac').length === 1;");
+    assert_eq!(browser.log(), Vec::<String>::new());
     browser.run(edit, json!([r"\frac{a}"]));
     browser.wait("an error", "return document.getElementById('error').textContent.includes('frac');");
+
+    // Chromium itself tells of the answer 422, and of nothing else.
+    let log = browser.log();
+    assert!(log.iter().all(|line| line.contains("api/mathml") && line.contains("422")), "{log:?}");
 
     // Clear, and back through the history.
     browser.run("document.activeElement.blur();", json!([]));
@@ -126,7 +133,7 @@ fn strokes_become_a_formula_and_everything_about_it_works() {
 #[test]
 fn strokes_are_erased_and_ink_is_saved() {
     let Some((_server, browser)) = open(1280, 860) else { return };
-    write(&browser, "pen", "fraction", 1.4);
+    write(&browser, "pen", "fraction");
     latex_is(&browser, r"\frac{a}{b}");
     let count = strokes(&browser);
     // A touch beside the pen is a hand.
@@ -208,7 +215,7 @@ fn pictures_are_pasted_and_files_dropped() {
 #[test]
 fn a_narrow_screen_shows_everything() {
     let Some((_server, browser)) = open(390, 844) else { return };
-    write(&browser, "touch", "circle", 0.7);
+    write(&browser, "touch", "circle");
     latex_is(&browser, r"y = 2\pi x");
     let fits = browser.run(
         "const wide = Array.from(document.querySelectorAll('button, textarea, .formula, #ink'))
@@ -254,7 +261,7 @@ fn picture_of_the_page() {
     for theme in themes {
         browser.run("localStorage.setItem('comer.theme', arguments[0]); location.reload();", json!([theme]));
         browser.wait("the theme", &format!("return document.documentElement.dataset.theme === '{theme}';"));
-        write(&browser, "mouse", "quadratic", 0.85);
+        write(&browser, "mouse", "quadratic");
         latex_is(&browser, r"x = \frac{-b + \sqrt{b^{2} - 4ac}}{2a}");
         browser.hover("#formula msqrt > mrow > mo");
         let picture = browser.picture();
