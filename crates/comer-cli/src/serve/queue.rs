@@ -168,8 +168,9 @@ mod tests {
         let busy = queue.run(soon(), endless);
         let late = queue.run(Instant::now() + Duration::from_millis(20), |_| ());
         tokio::select! {
-            result = late => assert_eq!(result, Err(Refused::Late)),
+            biased;
             _ = busy => panic!("it is endless"),
+            result = late => assert_eq!(result, Err(Refused::Late)),
         }
         assert_eq!(queue.run(soon(), |_| panic!("on purpose")).await, Err(Refused::Broken));
         while queue.occupied() > 0 {
