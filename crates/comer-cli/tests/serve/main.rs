@@ -4,5 +4,7 @@ mod browser;
 #[path = "../../../comer/tests/common/mod.rs"]
 mod common;
 mod http;
+mod load;
 mod page;
+mod program;
 mod server;
