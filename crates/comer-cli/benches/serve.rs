@@ -7,6 +7,7 @@
 #[path = "../../comer/tests/common/mod.rs"]
 mod common;
 #[path = "../tests/serve/http.rs"]
+#[allow(dead_code, reason = "the tests use the rest")]
 mod http;
 #[path = "../tests/serve/load.rs"]
 mod load;
@@ -18,10 +19,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use comer::Ink;
+use comer::recognizer::{Options, Recognizer};
+use comer::{Ink, Picture};
 use serde_json::json;
 
-use server::{Server, released_model, sample};
+use server::{Server, cpu_seconds, released_model, sample};
 
 const SAMPLES: [&str; 9] =
     ["circle", "digits", "fraction", "integral", "power", "quadratic", "root", "square", "sum"];
@@ -75,6 +77,17 @@ fn latency(model: &Path) {
     }
 }
 
+/// Pictures a second and CPU seconds a picture of the recogniser alone, on all `threads` for a while.
+///
+/// The machine may be busy with other things: CPU time tells the server's own cost all the same.
+fn alone(recognizer: &Recognizer, pictures: &[Picture], threads: usize) -> (f64, f64) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let many: Vec<Picture> = pictures.iter().cycle().take(8 * pictures.len()).cloned().collect();
+    let (start, cpu) = (Instant::now(), cpu_seconds(std::process::id()));
+    let read = pool.install(|| recognizer.recognize_batch(&many, &Options::default())).len() as f64;
+    (read / start.elapsed().as_secs_f64(), (cpu_seconds(std::process::id()) - cpu) / read)
+}
+
 /// Pictures a second by `comer bench` on a set.
 fn bench(model: &Path, set: &Path, threads: usize) -> f64 {
     let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
@@ -102,11 +115,16 @@ fn load_test(model: &Path) {
     }
     std::fs::write(folder.path().join("own/caption.txt"), captions).unwrap();
 
+    let recognizer = Recognizer::open(model).unwrap();
+    let drawn: Vec<Picture> =
+        SAMPLES.iter().map(|name| Ink::from_inkml(&sample(name)).unwrap().draw().unwrap()).collect();
     let before = bench(model, folder.path(), threads);
+    let alone_before = alone(&recognizer, &drawn, threads);
     let server = Server::start(model, &["--quiet", "--threads", &threads.to_string()]);
     let (warm_up, time) = (Duration::from_secs(10), Duration::from_secs(seconds as u64));
     let figures = load::run(&server, clients, &pictures, "?beam=10", warm_up, time);
     drop(server);
+    let alone_after = alone(&recognizer, &drawn, threads);
     let after = bench(model, folder.path(), threads);
     println!("{clients} clients for {seconds} s, beam 10, {threads} threads, good, bad and leaving");
     println!("  answers by status          {:?}, {} left", figures.statuses, figures.left);
@@ -120,6 +138,19 @@ fn load_test(model: &Path) {
         mebibytes(most)
     );
     println!("  comer bench, before, after {before:.2}, {after:.2} pictures a second");
-    let share = 100.0 * figures.per_second / before.midpoint(after);
-    println!("  served                     {:.2} a second, {share:.0} % of it", figures.per_second);
+    println!("  the recogniser alone       {:.2}, {:.2}", alone_before.0, alone_after.0);
+    let share = |of: f64| 100.0 * figures.per_second / of;
+    println!(
+        "  served                     {:.2} a second: {:.0} % of comer bench (its best round), {:.0} % of the recogniser",
+        figures.per_second,
+        share(before.midpoint(after)),
+        share(alone_before.0.midpoint(alone_after.0))
+    );
+    let alone = alone_before.1.midpoint(alone_after.1);
+    println!(
+        "  CPU time a formula         {:.1} ms served, {:.1} ms by the recogniser alone: {:.0} % of its throughput",
+        1000.0 * figures.cpu_seconds,
+        1000.0 * alone,
+        100.0 * alone / figures.cpu_seconds
+    );
 }

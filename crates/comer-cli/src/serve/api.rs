@@ -100,6 +100,9 @@ pub async fn mathml(Shared(state): Shared<Arc<State>>, request: Request) -> Resu
     let received = receive(&parts.headers, body, state.limits.formula, &state.limits, &state.room).await?;
     let latex = std::str::from_utf8(&received.bytes)
         .map_err(|error| Problem::bad_request(format!("the formula is not UTF-8: {error}")))?;
+    if latex.trim().is_empty() {
+        return Err(Problem::bad_request("the body is empty, expected LaTeX"));
+    }
     match comer_eval::display::display(latex) {
         Ok(mathml) => Ok(as_json(&json!({ "mathml": mathml }))),
         Err(error) => Err(Problem::unreadable(error.to_string())),

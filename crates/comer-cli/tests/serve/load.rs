@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::http::Client;
-use super::server::Server;
+use super::server::{Server, cpu_seconds};
 
 /// What was counted after the warm-up.
 #[derive(Debug, Default)]
@@ -20,6 +20,8 @@ pub struct Figures {
     pub left: u64,
     /// Formulas read in a second.
     pub per_second: f64,
+    /// Seconds of the server's CPU time for each of them, all else that it did included.
+    pub cpu_seconds: f64,
     /// Memory of the server after the warm-up, and the most since.
     pub memory: (u64, u64),
 }
@@ -66,6 +68,7 @@ pub fn run(
         std::thread::sleep(warm_up);
         let before = server.memory();
         let (mut most, first, began) = (before, read.load(Ordering::Relaxed), Instant::now());
+        let cpu = cpu_seconds(server.process.id());
         while began.elapsed() < time {
             std::thread::sleep(Duration::from_millis(100));
             most = most.max(server.memory());
@@ -73,6 +76,7 @@ pub fn run(
         let count = read.load(Ordering::Relaxed) - first;
         let mut all = figures.lock().unwrap();
         all.per_second = count as f64 / began.elapsed().as_secs_f64();
+        all.cpu_seconds = (cpu_seconds(server.process.id()) - cpu) / count.max(1) as f64;
         all.memory = (before, most);
     });
     figures.into_inner().unwrap()

@@ -40,6 +40,15 @@ fn write(browser: &Browser, kind: &str, name: &str) {
     }
 }
 
+/// Keeps a picture of the page where `COMER_PAGE` says, if it does.
+fn keep(browser: &Browser, name: &str) {
+    let picture = browser.picture();
+    assert!(picture.starts_with(b"\x89PNG"));
+    if let Ok(folder) = std::env::var("COMER_PAGE") {
+        std::fs::write(std::path::Path::new(&folder).join(name), picture).unwrap();
+    }
+}
+
 fn latex_is(browser: &Browser, expected: &str) {
     let script = format!("return document.getElementById('latex').value === {};", json!(expected));
     browser.wait(&format!("{expected} in the box"), &script);
@@ -226,6 +235,7 @@ fn a_narrow_screen_shows_everything() {
         json!([]),
     );
     assert_eq!(fits, json!({ "wide": [], "scrolls": false, "surface": true }));
+    keep(&browser, "page-narrow.png");
     assert_eq!(browser.log(), Vec::<String>::new());
 }
 
@@ -264,12 +274,7 @@ fn picture_of_the_page() {
         write(&browser, "mouse", "quadratic");
         latex_is(&browser, r"x = \frac{-b + \sqrt{b^{2} - 4ac}}{2a}");
         browser.hover("#formula msqrt > mrow > mo");
-        let picture = browser.picture();
-        assert!(picture.starts_with(b"\x89PNG"));
-        if let Ok(folder) = std::env::var("COMER_PAGE") {
-            let name = if theme == "light" { "page.png".to_string() } else { format!("page-{theme}.png") };
-            std::fs::write(std::path::Path::new(&folder).join(name), picture).unwrap();
-        }
+        keep(&browser, if theme == "light" { "page.png" } else { "page-dark.png" });
         browser.run("document.getElementById('clear').click();", json!([]));
     }
 }

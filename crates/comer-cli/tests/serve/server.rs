@@ -44,6 +44,14 @@ impl Server {
     }
 }
 
+/// Seconds of CPU time that a process has taken.
+pub fn cpu_seconds(process: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // After the name in parentheses; the 14th and 15th fields of all, in hundredths.
+    let fields = status.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    fields.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.process.kill();

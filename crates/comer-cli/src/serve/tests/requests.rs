@@ -159,6 +159,7 @@ async fn check_bad_requests(asker: &Asker) {
         assert_problem(&answer, 400, word, query);
     }
     for (name, body, status, word) in [
+        ("nothing", b" ".to_vec(), 400, "empty"),
         ("bytes", vec![0xff, 0xfe], 400, "UTF-8"),
         ("half a fraction", br"\frac{1}".to_vec(), 422, "frac"),
         ("too long", vec![b'x'; 20_000], 413, "16384"),
