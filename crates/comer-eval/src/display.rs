@@ -193,15 +193,18 @@ fn symbol(label: &str, token: &str, grows: bool, place: Place) -> String {
     if is_all(|character| character.is_ascii_digit() || character == '.') && text != "." {
         return format!("<mn{token}>{shown}</mn>");
     }
+    // LaTeX sets capital Greek letters upright.
+    if is_all(|character| ('Α'..='Ω').contains(&character)) || text == "∞" || text == "∂" {
+        return format!(r#"<mi{token} mathvariant="normal">{shown}</mi>"#);
+    }
     if is_all(char::is_alphabetic) || text.is_empty() {
         return format!("<mi{token}>{shown}</mi>");
     }
-    if text == "∞" || text == "∂" {
-        return format!(r#"<mi{token} mathvariant="normal">{shown}</mi>"#);
-    }
     let mut attributes = String::new();
-    let stretches = grows || place.accent && matches!(text.as_str(), "‾" | "_");
-    if !stretches {
+    let line = place.accent && matches!(text.as_str(), "‾" | "_");
+    if line {
+        attributes += r#" stretchy="true""#;
+    } else if !grows {
         attributes += r#" stretchy="false""#;
     }
     if place.limits {
@@ -209,7 +212,7 @@ fn symbol(label: &str, token: &str, grows: bool, place: Place) -> String {
     }
     if "+−±∓".contains(text.as_str()) && !place.after_operand {
         attributes += r#" form="prefix""#;
-    } else if place.script || matches!(text.as_str(), "|" | "." | "/") {
+    } else if place.script || matches!(text.as_str(), "|" | "." | "/" | "…") {
         attributes += r#" lspace="0em" rspace="0em""#;
     }
     format!("<mo{token}{attributes}>{shown}</mo>")
@@ -263,6 +266,8 @@ mod tests {
             ("a = - b", r#"<mo stretchy="false" form="prefix">−</mo>"#.into()),
             ("| a | - b", r#"<mo stretchy="false">−</mo>"#.into()),
             ("x _ { i = 1 }", r#"<mo stretchy="false" lspace="0em" rspace="0em">=</mo>"#.into()),
+            (r"\Delta", r#"<mi mathvariant="normal">Δ</mi>"#.into()),
+            (r"\overline { a b }", r#"<mo stretchy="true" lspace="0em" rspace="0em">‾</mo>"#.into()),
             (r"\left ( x \right )", "<mo>(</mo>".into()),
             ("( x )", r#"<mo stretchy="false">(</mo>"#.into()),
         ] {
