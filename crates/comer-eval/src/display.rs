@@ -111,10 +111,8 @@ impl Writer<'_> {
                 let before = index.checked_sub(1).map(|before| children[before]);
                 Place {
                     script: place.script,
-                    after_operand: before.is_some_and(|before| self.is_operand(before, "([{⟨⌊⌈")),
-                    before_operand: children
-                        .get(index + 1)
-                        .is_some_and(|&next| self.is_operand(next, ")]}⟩⌋⌉")),
+                    after_operand: before.is_some_and(|before| self.ends_operand(before)),
+                    before_operand: children.get(index + 1).is_some_and(|&next| self.starts_operand(next)),
                     ..Place::default()
                 }
             } else if index == 0 {
@@ -147,19 +145,19 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether the node is a number, a letter, a fraction, or a delimiter that is not one of `turned_away`.
-    fn is_operand(&self, node: usize, turned_away: &str) -> bool {
+    /// Whether something can be added to what ends here: a number, a letter, a fraction, a closing delimiter.
+    fn ends_operand(&self, node: usize) -> bool {
+        let Some(label) = self.core(node) else { return true };
+        let ends = |character: char| character.is_alphanumeric() || ")]}⟩⌋⌉|!∞…′∂".contains(character);
+        !is_function(label) && character_of(label).chars().all(ends)
+    }
+
+    /// Whether what starts here is set apart from a function before it; parentheses are not.
+    fn starts_operand(&self, node: usize) -> bool {
         let Some(label) = self.core(node) else { return true };
         let text = character_of(label);
-        let fences = "()[]{}⟨⟩⌊⌋⌈⌉|!";
-        if turned_away.contains("(") {
-            // Looking back: a function does not end what stands before a sign.
-            text.chars().all(|c| c.is_alphanumeric() || "∞…′∂".contains(c) || fences.contains(c))
-                && !turned_away.contains(&text)
-                && !is_function(label)
-        } else {
-            text.chars().all(|c| c.is_alphanumeric() || "∞∂∫∑√".contains(c)) && !text.is_empty()
-        }
+        !text.is_empty()
+            && text.chars().all(|character| character.is_alphanumeric() || "∞∂∫∑√".contains(character))
     }
 
     fn is_stacked(&self, base: usize) -> bool {

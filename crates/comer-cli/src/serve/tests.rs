@@ -1,4 +1,4 @@
-//! The server without a socket, with a tiny random model; `tests/connection.rs` adds one.
+//! The server without a socket, with a tiny random model; `connections` adds one.
 
 #[path = "../../../comer/tests/common/mod.rs"]
 mod common;
