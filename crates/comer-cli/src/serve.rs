@@ -101,12 +101,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// All that is served.
 pub fn app(state: Arc<State>) -> Router {
-    Router::new()
-        .route("/", get(page::index))
-        .route("/script.js", get(page::script))
-        .route("/style.css", get(page::style))
-        .route("/icon.svg", get(page::icon))
-        .route("/api/recognize", post(api::recognize))
+    let page = page::FILES.iter().fold(Router::new(), |router, file| {
+        router.route(file.path, get(move || std::future::ready(file.response())))
+    });
+    page.route("/api/recognize", post(api::recognize))
         .route("/api/mathml", post(api::mathml))
         .route("/api/health", get(api::health))
         .route("/api/model", get(api::model))

@@ -10,6 +10,7 @@ use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::Next;
 
+use super::page;
 use super::state::State;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -28,19 +29,9 @@ const HEADERS: [(&str, &str); 7] = [
     ("cache-control", "no-cache"),
 ];
 
-/// Paths that are counted by name; the others could be anything.
-const PATHS: [&str; 10] = [
-    "/",
-    "/script.js",
-    "/style.css",
-    "/icon.svg",
-    "/api/recognize",
-    "/api/mathml",
-    "/api/health",
-    "/api/model",
-    "/api/openapi.json",
-    "/metrics",
-];
+/// Paths that are counted by name, beside those of the page; the others could be anything.
+const PATHS: [&str; 6] =
+    ["/api/recognize", "/api/mathml", "/api/health", "/api/model", "/api/openapi.json", "/metrics"];
 
 /// An origin as browsers send it.
 pub fn origin(text: &str) -> Result<HeaderValue> {
@@ -63,7 +54,8 @@ struct Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        let name = PATHS.iter().find(|path| **path == self.path).copied().unwrap_or("other");
+        let mut paths = PATHS.into_iter().chain(page::FILES.iter().map(|file| file.path));
+        let name = paths.find(|path| *path == self.path).unwrap_or("other");
         match self.status {
             Some(status) => self.state.metrics.answered(name, status.as_u16()),
             None => self.state.metrics.client_gone(),

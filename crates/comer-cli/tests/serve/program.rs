@@ -19,7 +19,7 @@ fn many_clients_do_no_harm() {
     let figures = load::run(&server, 64, &pictures, "?greedy=1", second, 4 * second);
     assert!(figures.statuses.keys().all(|&status| status < 500 || status == 503), "{figures:?}");
     assert_eq!(figures.unanswered, 0, "{figures:?}");
-    assert!(figures.statuses[&200] > 50 && figures.left > 10, "{figures:?}");
+    assert!(figures.statuses[&200] > 20 && figures.left > 0, "{figures:?}");
     // Nobody is left behind in the queue.
     let start = Instant::now();
     loop {
