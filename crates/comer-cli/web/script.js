@@ -44,23 +44,15 @@ addEventListener('keydown', (event) => {
   }
 });
 
-const dark = matchMedia('(prefers-color-scheme: dark)');
-
-function storedTheme() {
-  try {
-    return localStorage.getItem('comer.theme');
-  } catch {
-    return null;
-  }
-}
+const root = document.documentElement;
 
 function showTheme(theme) {
-  document.documentElement.dataset.theme = theme ?? (dark.matches ? 'dark' : 'light');
+  root.dataset.theme = theme;
 }
 
-dark.addEventListener('change', () => showTheme(storedTheme()));
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => showTheme(event.matches ? 'dark' : 'light'));
 byId('theme').addEventListener('click', () => {
-  const theme = document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark';
+  const theme = root.dataset.theme === 'dark' ? 'light' : 'dark';
   try {
     localStorage.setItem('comer.theme', theme);
   } catch {
@@ -69,6 +61,7 @@ byId('theme').addEventListener('click', () => {
   showTheme(theme);
 });
 
-showTheme(storedTheme());
 showEarlier();
 redraw();
+// For those who drive the page: from here on it listens.
+root.dataset.ready = 'true';

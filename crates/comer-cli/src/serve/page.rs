@@ -17,10 +17,11 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
 /// All of them.
-pub const FILES: [File; 11] = [
+pub const FILES: [File; 12] = [
     File { path: "/", kind: HTML, text: include_str!("../../web/index.html") },
     File { path: "/style.css", kind: CSS, text: include_str!("../../web/style.css") },
     File { path: "/icon.svg", kind: SVG, text: include_str!("../../web/icon.svg") },
+    File { path: "/theme.js", kind: SCRIPT, text: include_str!("../../web/theme.js") },
     File { path: "/script.js", kind: SCRIPT, text: include_str!("../../web/script.js") },
     File { path: "/state.js", kind: SCRIPT, text: include_str!("../../web/state.js") },
     File { path: "/strokes.js", kind: SCRIPT, text: include_str!("../../web/strokes.js") },

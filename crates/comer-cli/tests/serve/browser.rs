@@ -100,7 +100,7 @@ impl Browser {
     pub fn wait(&self, what: &str, script: &str) {
         let start = Instant::now();
         while self.run(script, json!([])) != Value::Bool(true) {
-            let page = || self.run("return document.querySelector('.result').innerText;", json!([]));
+            let page = || self.run("return document.querySelector('.result')?.innerText;", json!([]));
             assert!(
                 start.elapsed() < Duration::from_secs(30),
                 "{what} did not come about: {:?} {}",

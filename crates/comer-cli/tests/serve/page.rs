@@ -12,6 +12,7 @@ fn open(width: u32, height: u32) -> Option<(Server, Browser)> {
     let browser = Browser::open(width, height)?;
     let server = Server::start(model, &["--quiet"]);
     browser.go(&server.url());
+    browser.wait("the script", "return document.documentElement.dataset.ready === 'true';");
     Some((server, browser))
 }
 
@@ -270,7 +271,10 @@ fn picture_of_the_page() {
     let themes = ["light", "dark"];
     for theme in themes {
         browser.run("localStorage.setItem('comer.theme', arguments[0]); location.reload();", json!([theme]));
-        browser.wait("the theme", &format!("return document.documentElement.dataset.theme === '{theme}';"));
+        let ready = format!(
+            "const {{ theme, ready }} = document.documentElement.dataset; return ready === 'true' && theme === '{theme}';"
+        );
+        browser.wait("the theme", &ready);
         write(&browser, "mouse", "quadratic");
         latex_is(&browser, r"x = \frac{-b + \sqrt{b^{2} - 4ac}}{2a}");
         browser.hover("#formula msqrt > mrow > mo");
