@@ -12,6 +12,7 @@ mod import;
 mod model;
 mod recognize;
 mod score;
+mod serve;
 #[cfg(feature = "train")]
 mod train;
 
@@ -30,6 +31,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Recognize(recognize::Arguments),
+    Serve(serve::Arguments),
     Explain(explain::Arguments),
     Evaluate(evaluate::Arguments),
     Score(score::Arguments),
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::Import(arguments) => import::run(&arguments),
         Command::Model(arguments) => model::run(&arguments),
         Command::Score(arguments) => score::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         #[cfg(feature = "train")]
         Command::Train(arguments) => train::run(&arguments),
         #[cfg(feature = "train")]

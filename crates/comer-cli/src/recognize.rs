@@ -194,6 +194,14 @@ fn collect(arguments: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 fn to_json(name: &str, recognition: &Recognition, milliseconds: f64) -> Value {
+    let mut object = recognition_json(recognition);
+    object["name"] = name.into();
+    object["milliseconds"] = json!((milliseconds * 10.0).round() / 10.0);
+    object
+}
+
+/// A recognition as JSON.
+pub fn recognition_json(recognition: &Recognition) -> Value {
     let formula = |formula: &Formula| {
         let token =
             |token: &comer::recognizer::Token| json!({ "token": token.text, "confidence": token.confidence });
@@ -205,9 +213,7 @@ fn to_json(name: &str, recognition: &Recognition, milliseconds: f64) -> Value {
         })
     };
     let mut object = formula(&recognition.best);
-    object["name"] = name.into();
     object["alternatives"] = recognition.alternatives.iter().map(formula).collect();
-    object["milliseconds"] = json!((milliseconds * 10.0).round() / 10.0);
     if let Some(alignment) = &recognition.alignment {
         object["ink"] = json!({ "unread": alignment.ink.unread, "reread": alignment.ink.reread });
     }

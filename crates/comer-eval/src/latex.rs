@@ -42,6 +42,10 @@ pub enum Kind {
 pub struct Node {
     /// What it is.
     pub kind: Kind,
+    /// The number of the token that wrote it, for what has ink of its own: symbols, marks, fraction bars, roots.
+    pub token: Option<usize>,
+    /// Whether it is a delimiter after `\left` or `\right`, which grows with what it encloses.
+    pub grows: bool,
     first_child: Option<usize>,
     last_child: Option<usize>,
     next_sibling: Option<usize>,
@@ -78,13 +82,26 @@ impl Expression {
     /// Adds a node as the last child of `parent`.
     pub(crate) fn add(&mut self, kind: Kind, parent: Option<usize>) -> usize {
         let id = self.nodes.len();
-        self.nodes.push(Node { kind, first_child: None, last_child: None, next_sibling: None });
+        let (token, grows) = (None, false);
+        self.nodes.push(Node { kind, token, grows, first_child: None, last_child: None, next_sibling: None });
         if let Some(parent) = parent {
             match self.nodes[parent].last_child.replace(id) {
                 None => self.nodes[parent].first_child = Some(id),
                 Some(before) => self.nodes[before].next_sibling = Some(id),
             }
         }
+        id
+    }
+
+    /// Marks a delimiter as one that grows.
+    pub(crate) fn set_grows(&mut self, node: usize) {
+        self.nodes[node].grows = true;
+    }
+
+    /// As [`Self::add`], for what a token wrote.
+    pub(crate) fn add_written(&mut self, kind: Kind, parent: Option<usize>, token: usize) -> usize {
+        let id = self.add(kind, parent);
+        self.nodes[id].token = Some(token);
         id
     }
 }

@@ -8,6 +8,7 @@
 //! 4. [`score`]: every file of a set by each protocol.
 //! 5. [`report`]: the figures of a run; [`bootstrap`]: two runs side by side.
 //! 6. [`markdown`], [`html`]: the report to read, with formulas drawn as [`mathml`]; [`run_folder`]: all of them written.
+//!    [`display`]: MathML as LaTeX would set it, for pages.
 //!
 //! Around it: [`files`] (predictions and truths from tables, zips and folders), [`caption`] (raw LaTeX to tokens).
 //!
@@ -16,6 +17,7 @@
 pub mod bootstrap;
 pub mod caption;
 pub mod compare;
+pub mod display;
 pub mod error;
 pub mod files;
 mod grammar;

@@ -11,7 +11,10 @@ enum Task {
     Argument(usize),
     /// From the first token of a row to the one it stops at.
     Row(usize, usize),
-    Symbol(String),
+    /// The label, and the token that wrote it.
+    Symbol(String, usize),
+    /// As a symbol, after `\left` or `\right`.
+    Fence(String, usize),
 }
 
 impl Table<'_> {
@@ -27,15 +30,19 @@ impl Table<'_> {
         while let Some((task, parent)) = tasks.pop() {
             steps += 1;
             match task {
-                Task::Symbol(label) => {
-                    expression.add(Kind::Symbol(label), parent);
+                Task::Symbol(label, token) => {
+                    expression.add_written(Kind::Symbol(label), parent, token);
+                }
+                Task::Fence(label, token) => {
+                    let node = expression.add_written(Kind::Symbol(label), parent, token);
+                    expression.set_grows(node);
                 }
                 Task::Whole(at) => self.expand_whole(at, parent, &mut expression, &mut tasks),
                 Task::Part(at) => self.expand_part(at, parent, &mut expression, &mut tasks),
                 Task::Argument(at) => {
                     let is_part = matches!(self.text(at), "{" | "~")
                         || matches!(command(self.text(at)), Some(Command::Accent { .. } | Command::Space));
-                    let task = if is_part { Task::Part(at) } else { Task::Symbol(self.label(at)) };
+                    let task = if is_part { Task::Part(at) } else { Task::Symbol(self.label(at), at) };
                     tasks.push((task, parent));
                 }
                 Task::Row(from, to) => {
@@ -122,46 +129,47 @@ impl Table<'_> {
                     expression.add(Kind::Row, parent);
                 }
             }
-            Shape::Symbol => tasks.push((Task::Symbol(self.label(at)), parent)),
+            Shape::Symbol => tasks.push((Task::Symbol(self.label(at), at), parent)),
             Shape::Number => {
                 let digits = self.tokens[at..end].iter().map(|token| token.text).collect();
-                tasks.push((Task::Symbol(digits), parent));
+                tasks.push((Task::Symbol(digits, at), parent));
             }
             Shape::Braces { close } => tasks.push((Task::Row(at + 1, close), parent)),
             Shape::Argument => tasks.push((Task::Argument(at + 1), parent)),
             Shape::Delimited { close } => {
                 let row = expression.add(Kind::Row, parent);
-                tasks.push((Task::Symbol(self.label(close)), Some(row)));
+                tasks.push((Task::Symbol(self.label(close), close), Some(row)));
                 self.push_row(at + 1, close, row, tasks);
-                tasks.push((Task::Symbol(self.label(at)), Some(row)));
+                tasks.push((Task::Symbol(self.label(at), at), Some(row)));
             }
             Shape::Fenced { row_end, closed } => {
                 let row = expression.add(Kind::Row, parent);
                 let fence = |at| {
                     let symbol = self.delimiter(at).filter(|symbol| !symbol.is_empty());
-                    symbol.map(|symbol| (Task::Symbol(character_label(symbol, self.dialect)), Some(row)))
+                    symbol.map(|symbol| (Task::Fence(character_label(symbol, self.dialect), at), Some(row)))
                 };
                 tasks.extend(if closed { fence(row_end + 1) } else { None });
                 self.push_row(at + 2, row_end, row, tasks);
                 tasks.extend(fence(at + 1));
             }
             Shape::Bare(scripts) => {
-                self.push_scripts(Task::Symbol(String::new()), scripts, false, parent, expression, tasks);
+                self.push_scripts(Task::Symbol(String::new(), at), scripts, false, parent, expression, tasks);
             }
             Shape::Fraction { denominator } => {
-                let node = Some(expression.add(Kind::Fraction, parent));
+                let node = Some(expression.add_written(Kind::Fraction, parent, at));
                 tasks.push((Task::Argument(denominator), node));
                 tasks.push((Task::Argument(at + 1), node));
             }
             Shape::Root { body, index_end } => {
                 let kind = if index_end.is_some() { Kind::IndexedRoot } else { Kind::Root };
-                let node = Some(expression.add(kind, parent));
+                let node = Some(expression.add_written(kind, parent, at));
                 tasks.extend(index_end.map(|index_end| (Task::Row(at + 2, index_end), node)));
                 tasks.push((Task::Argument(body), node));
             }
             Shape::Accent { mark, above } => {
-                let node = Some(expression.add(if above { Kind::Over } else { Kind::Under }, parent));
-                tasks.push((Task::Symbol(mark.into()), node));
+                let kind = if above { Kind::Over } else { Kind::Under };
+                let node = Some(expression.add_written(kind, parent, at));
+                tasks.push((Task::Symbol(mark.into(), at), node));
                 tasks.push((Task::Argument(at + 1), node));
             }
         }

@@ -4,6 +4,7 @@
 //! and what the decoder does is written down; so that whoever does not ask for it pays nothing.
 
 mod ink;
+mod strokes;
 
 use crate::config::ModelConfig;
 use crate::engine::Features;

@@ -89,6 +89,9 @@ pub enum Error {
         /// What was wrong and what would be right.
         reason: String,
     },
+    /// The one who asked does not want the answer any more.
+    #[error("stopped before the formula was read")]
+    Stopped,
     /// What the encoder gives does not fit the decoder.
     #[error("features of {height} x {width} cells: {found} numbers, expected {expected}")]
     Features {

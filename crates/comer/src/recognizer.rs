@@ -115,12 +115,23 @@ impl Recognizer {
     /// Reads a picture of white ink on black, brought within the size limits if it is not. Uses all cores; the result
     /// does not depend on their number.
     pub fn recognize(&self, picture: &Picture, options: &Options) -> Result<Recognition> {
-        self.read(picture, options, Encoder::encode)
+        self.read(picture, options, Encoder::encode, &|| false)
     }
 
     /// As [`Self::recognize`], but stays on the thread that calls: for those who read several pictures at once.
     pub fn recognize_alone(&self, picture: &Picture, options: &Options) -> Result<Recognition> {
-        self.read(picture, options, Encoder::encode_alone)
+        self.read(picture, options, Encoder::encode_alone, &|| false)
+    }
+
+    /// As [`Self::recognize_alone`], but ends with [`Error::Stopped`] once `stop` says that nobody wants the answer any
+    /// more; it is asked before each step.
+    pub fn recognize_unless(
+        &self,
+        picture: &Picture,
+        options: &Options,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Recognition> {
+        self.read(picture, options, Encoder::encode_alone, stop)
     }
 
     fn read(
@@ -128,12 +139,18 @@ impl Recognizer {
         picture: &Picture,
         options: &Options,
         encode: impl Fn(&Encoder, &Picture) -> Result<Features>,
+        stop: &dyn Fn() -> bool,
     ) -> Result<Recognition> {
         options.search.validate()?;
+        let check = || if stop() { Err(Error::Stopped) } else { Ok(()) };
+        check()?;
         let picture = picture.clone().fit()?;
         let features = encode(&self.encoder, &picture)?;
+        check()?;
         let mut reading = self.decoder.read(&features)?;
+        reading.stop_when(stop);
         let answers = search::search(&mut reading, &options.search, &self.grammar);
+        check()?;
         let mut formulas = answers.iter().map(|answer| self.formula(answer));
         let best = formulas.next().ok_or_else(|| {
             let reason = "no formula was found within the length limit".into();

@@ -26,6 +26,11 @@ pub trait Step {
     /// Row `i` is the prefix of row `parents[i]` of the step before, then `tokens[i]`. In the first step there is none
     /// before, and `parents` says nothing.
     fn step(&mut self, parents: &[usize], tokens: &[TokenId]) -> &[f32];
+
+    /// Whether nobody wants the answer any more; asked before each step.
+    fn stopped(&self) -> bool {
+        false
+    }
 }
 
 /// A formula that the search found.
@@ -94,6 +99,7 @@ impl Direction {
 }
 
 /// The best formulas, the best first: at most `config.answers`, at least one unless the grammar allows none.
+/// What a decoder that was stopped gives is worth nothing.
 pub fn search(decoder: &mut impl Step, config: &SearchConfig, grammar: &Grammar) -> Vec<Answer> {
     let grammar = config.grammar.then_some(grammar);
     let directions: &[Direction] = match config.strategy {
@@ -111,7 +117,7 @@ pub fn search(decoder: &mut impl Step, config: &SearchConfig, grammar: &Grammar)
         for side in sides.iter_mut().filter(|side| !side.done()) {
             side.ask(&mut parents, &mut tokens);
         }
-        if tokens.is_empty() {
+        if tokens.is_empty() || decoder.stopped() {
             break;
         }
         let logarithms = decoder.step(&parents, &tokens);

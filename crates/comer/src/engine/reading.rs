@@ -81,6 +81,7 @@ pub struct Reading<'a> {
     output: Vec<f32>,
     /// Whether the rows are the steps of one formula, each the prefix of the next, instead of prefixes of one length.
     pub(super) at_once: bool,
+    stop: Option<&'a dyn Fn() -> bool>,
 }
 
 impl<'a> Reading<'a> {
@@ -101,9 +102,15 @@ impl<'a> Reading<'a> {
             scratch: Scratch::default(),
             output: Vec::new(),
             at_once: false,
+            stop: None,
         };
         reading.restart();
         reading
+    }
+
+    /// Lets searches end as soon as `stop` says that nobody wants the answer any more.
+    pub fn stop_when(&mut self, stop: &'a dyn Fn() -> bool) {
+        self.stop = Some(stop);
     }
 }
 
@@ -140,6 +147,10 @@ impl Step for Reading<'_> {
         self.position += 1;
         self.cached_rows += rows as u32;
         &self.output
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop())
     }
 }
 

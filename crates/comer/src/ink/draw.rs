@@ -38,13 +38,24 @@ impl Ink {
         }
         let (width, height) = (width as usize, height as usize);
         let mut canvas = Canvas { width, pixels: vec![0; width * height] };
-        for stroke in &strokes {
-            canvas.dot(stroke[0]);
-            for pair in stroke.windows(2) {
-                canvas.line(pair[0], pair[1]);
-            }
-        }
+        walk(&strokes, |_, at| canvas.dot(at));
         Picture::new(width, height, canvas.pixels)
+    }
+
+    /// Tells of every pixel of [`Self::draw`] that the middle of the pen comes to, with the number of the stroke.
+    pub(crate) fn pen(&self, mut tell: impl FnMut(usize, [usize; 2])) {
+        let strokes = pixels(&whole_numbers(&self.strokes));
+        walk(&strokes, |stroke, at| tell(stroke, at.map(|side| side as usize + MARGIN)));
+    }
+}
+
+/// Every pixel of the strokes' Bresenham lines, with the number of the stroke.
+fn walk(strokes: &[Vec<[i64; 2]>], mut tell: impl FnMut(usize, [i64; 2])) {
+    for (number, stroke) in strokes.iter().enumerate() {
+        tell(number, stroke[0]);
+        for pair in stroke.windows(2) {
+            line(pair[0], pair[1], |at| tell(number, at));
+        }
     }
 }
 
@@ -119,24 +130,24 @@ impl Canvas {
             self.pixels[start..start + 3].fill(255);
         }
     }
+}
 
-    /// Draws a Bresenham line.
-    fn line(&mut self, [mut x, mut y]: [i64; 2], to: [i64; 2]) {
-        let (across, down) = ((to[0] - x).abs(), -(to[1] - y).abs());
-        let (right, below) = ((to[0] - x).signum(), (to[1] - y).signum());
-        let mut error = across + down;
-        while [x, y] != to {
-            let twice = 2 * error;
-            if twice >= down {
-                error += down;
-                x += right;
-            }
-            if twice <= across {
-                error += across;
-                y += below;
-            }
-            self.dot([x, y]);
+/// A Bresenham line without its first pixel.
+fn line([mut x, mut y]: [i64; 2], to: [i64; 2], mut tell: impl FnMut([i64; 2])) {
+    let (across, down) = ((to[0] - x).abs(), -(to[1] - y).abs());
+    let (right, below) = ((to[0] - x).signum(), (to[1] - y).signum());
+    let mut error = across + down;
+    while [x, y] != to {
+        let twice = 2 * error;
+        if twice >= down {
+            error += down;
+            x += right;
         }
+        if twice <= across {
+            error += across;
+            y += below;
+        }
+        tell([x, y]);
     }
 }
 

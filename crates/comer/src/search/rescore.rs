@@ -45,7 +45,7 @@ pub(super) fn rescore(decoder: &mut impl Step, config: &SearchConfig, found: Vec
     for position in 0.. {
         let least = least_score(&answers, config.answers);
         checks.retain(|check| check.candidate.score + check.score(config) >= least);
-        if checks.is_empty() {
+        if checks.is_empty() || decoder.stopped() {
             break;
         }
         parents.clear();

@@ -231,3 +231,31 @@ fn features_that_do_not_fit_are_refused() {
     let error = Decoder::new(&model.config, model.vocab.len(), &weights).err().unwrap();
     assert!(error.to_string().contains("decoder.output.bias"), "{error}");
 }
+
+#[test]
+fn a_search_that_nobody_waits_for_ends_at_the_next_step() {
+    use comer::recognizer::{Options, Recognizer};
+    let golden = Golden::tiny("fusion");
+    let picture = picture(&golden, 0);
+    let recognizer = Recognizer::new(golden.model("weights.")).unwrap();
+    let search = SearchConfig { beam: 3, max_length: 8, ..SearchConfig::default() };
+    let options = Options { search, alignment: false };
+    let asked = std::cell::Cell::new(0);
+    let stop_at = |most: usize| {
+        asked.set(0);
+        let stop = || {
+            asked.set(asked.get() + 1);
+            asked.get() > most
+        };
+        recognizer.recognize_unless(&picture, &options, &stop)
+    };
+    let whole = stop_at(usize::MAX).unwrap();
+    assert_eq!(whole, recognizer.recognize_alone(&picture, &options).unwrap());
+    let questions = asked.get();
+    assert!(questions > 4, "{questions}");
+    for most in 0..questions {
+        assert!(matches!(stop_at(most), Err(comer::Error::Stopped)), "{most}");
+        // The last question may be asked twice more: after the search, and after the other direction's judgement.
+        assert!(asked.get() <= most + 3, "{most}: {}", asked.get());
+    }
+}

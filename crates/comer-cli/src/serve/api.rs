@@ -1,0 +1,154 @@
+//! What each path answers.
+
+use std::sync::Arc;
+use std::sync::LazyLock;
+
+use axum::body::Body;
+use axum::extract::{Query, Request, State as Shared};
+use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
+use axum::response::IntoResponse;
+use comer::weights::parameter_count;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::answer::answer;
+use super::body::receive;
+use super::problem::Problem;
+use super::queue::{Refused, Stop};
+use super::request::{self, Upload, Wanted};
+use super::state::State;
+
+/// The description of the interface, with the version of the program.
+pub static OPENAPI: LazyLock<String> =
+    LazyLock::new(|| include_str!("openapi.json").replace("{version}", env!("CARGO_PKG_VERSION")));
+
+type Pairs = Query<Vec<(String, String)>>;
+
+fn typed(kind: &'static str, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn as_json(value: &Value) -> Response<Body> {
+    typed("application/json", value.to_string())
+}
+
+/// `POST /api/recognize`.
+pub async fn recognize(
+    Shared(state): Shared<Arc<State>>,
+    pairs: Result<Pairs, axum::extract::rejection::QueryRejection>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let Query(pairs) = pairs.map_err(|error| Problem::bad_request(error.body_text()))?;
+    let wanted = Wanted::new(&pairs, &state.limits)?;
+    let (parts, body) = request.into_parts();
+    request::check_type(&parts.headers)?;
+    let received = receive(&parts.headers, body, state.limits.body, &state.limits, &state.room).await?;
+    let upload = request::upload(&parts.headers, received.bytes.clone()).await?;
+    let deadline = Instant::now() + state.limits.work_time;
+    let work = {
+        let state = state.clone();
+        move |stop: &Stop| {
+            let result = read(&state, &upload, &wanted, stop);
+            // The room of the body is taken until here.
+            drop(received);
+            result
+        }
+    };
+    let busy = |detail: String| {
+        let waiting = state.queue.occupied() as f64 / state.queue.threads() as f64;
+        Problem::busy(detail, (waiting * state.metrics.mean_seconds()).ceil().clamp(1.0, 60.0) as u64)
+    };
+    match state.queue.run(deadline, work).await {
+        Ok(result) => Ok(as_json(&result?)),
+        Err(Refused::Full) => Err(busy(format!("{} requests are waiting already", state.limits.queue))),
+        Err(Refused::Late) => {
+            let seconds = state.limits.work_time.as_secs_f64();
+            Err(busy(format!("no core was free within {seconds} seconds")))
+        }
+        Err(Refused::Broken) => {
+            let detail = "the recognition broke down; this is a fault of the program";
+            Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
+        }
+    }
+}
+
+/// The heavy part: from bytes to the answer.
+fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<Value, Problem> {
+    let start = std::time::Instant::now();
+    let failed = |error: comer::Error| match error {
+        comer::Error::Stopped => {
+            let detail = format!("not done within {} seconds", state.limits.work_time.as_secs_f64());
+            Problem::busy(detail, 1)
+        }
+        error => Problem::unreadable(error.to_string()),
+    };
+    let (picture, ink) = upload.read(wanted.raw, &state.limits)?;
+    let recognition =
+        state.recognizer.recognize_unless(&picture, &wanted.options, &|| stop.now()).map_err(failed)?;
+    let mut answer = answer(&recognition, ink.as_ref(), wanted.mathml).map_err(failed)?;
+    let time = start.elapsed();
+    state.metrics.recognized(time);
+    answer["milliseconds"] = json!((time.as_secs_f64() * 10_000.0).round() / 10.0);
+    Ok(answer)
+}
+
+/// `POST /api/mathml`.
+pub async fn mathml(Shared(state): Shared<Arc<State>>, request: Request) -> Result<Response<Body>, Problem> {
+    let (parts, body) = request.into_parts();
+    let received = receive(&parts.headers, body, state.limits.formula, &state.limits, &state.room).await?;
+    let latex = std::str::from_utf8(&received.bytes)
+        .map_err(|error| Problem::bad_request(format!("the formula is not UTF-8: {error}")))?;
+    if latex.trim().is_empty() {
+        return Err(Problem::bad_request("the body is empty, expected LaTeX"));
+    }
+    match comer_eval::display::display(latex) {
+        Ok(mathml) => Ok(as_json(&json!({ "mathml": mathml }))),
+        Err(error) => Err(Problem::unreadable(error.to_string())),
+    }
+}
+
+/// `GET /api/health`.
+pub async fn health(Shared(state): Shared<Arc<State>>) -> Response<Body> {
+    let (running, occupied) = (state.queue.running(), state.queue.occupied());
+    as_json(&json!({
+        "status": "ok",
+        "version": env!("CARGO_PKG_VERSION"),
+        "running": running,
+        "waiting": occupied.saturating_sub(running),
+    }))
+}
+
+/// `GET /api/model`.
+pub async fn model(Shared(state): Shared<Arc<State>>) -> Response<Body> {
+    let recognizer = &state.recognizer;
+    as_json(&json!({
+        "config": recognizer.config(),
+        "vocabulary": recognizer.vocab().tokens(),
+        "provenance": recognizer.provenance(),
+        "parameters": parameter_count(recognizer.config(), recognizer.vocab().len()),
+    }))
+}
+
+/// `GET /api/openapi.json`.
+pub async fn openapi() -> Response<Body> {
+    typed("application/json", OPENAPI.as_str())
+}
+
+/// `GET /metrics`.
+pub async fn metrics(Shared(state): Shared<Arc<State>>) -> Response<Body> {
+    typed("text/plain; version=0.0.4", state.metrics.text(&state.queue))
+}
+
+/// Any other path.
+pub async fn not_found(uri: Uri) -> Response<Body> {
+    let detail = format!("there is nothing at {}; /api/openapi.json lists what there is", uri.path());
+    Problem::new(StatusCode::NOT_FOUND, detail).into_response()
+}
+
+/// Any other method.
+pub async fn not_allowed(request: Request) -> Response<Body> {
+    let detail = format!("{} is not what {} takes", request.method(), request.uri().path());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into_response()
+}

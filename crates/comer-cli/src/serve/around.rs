@@ -1,0 +1,197 @@
+//! What every answer has: an identifier, a line in the log, a count, security headers, and CORS where it was asked for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, bail};
+use axum::body::Body;
+use axum::extract::{Request, State as Shared};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use axum::middleware::Next;
+
+use super::page;
+use super::state::State;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Nothing from elsewhere, no inline script, no frames.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
+    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const HEADERS: [(&str, &str); 7] = [
+    ("content-security-policy", POLICY),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("x-frame-options", "DENY"),
+    ("permissions-policy", "camera=(), microphone=(), geolocation=()"),
+    ("cache-control", "no-cache"),
+];
+
+/// Paths that are counted by name, beside those of the page; the others could be anything.
+const PATHS: [&str; 6] =
+    ["/api/recognize", "/api/mathml", "/api/health", "/api/model", "/api/openapi.json", "/metrics"];
+
+/// An origin as browsers send it.
+pub fn origin(text: &str) -> Result<HeaderValue> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    match (host, HeaderValue::from_str(text)) {
+        (Some(host), Ok(value)) if !host.is_empty() && !host.contains(['/', ' ', '*']) => Ok(value),
+        _ => bail!("--allow-origin {text}: expected one such as https://example.org, without a path"),
+    }
+}
+
+/// A request that is under way; one that is dropped before its answer was left by its client.
+struct Record {
+    state: Arc<State>,
+    id: String,
+    method: Method,
+    path: String,
+    start: Instant,
+    status: Option<StatusCode>,
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let mut paths = PATHS.into_iter().chain(page::FILES.iter().map(|file| file.path));
+        let name = paths.find(|path| *path == self.path).unwrap_or("other");
+        match self.status {
+            Some(status) => self.state.metrics.answered(name, status.as_u16()),
+            None => self.state.metrics.client_gone(),
+        }
+        if self.state.log {
+            let status = self.status.map_or("gone".to_string(), |status| status.as_u16().to_string());
+            let milliseconds = self.start.elapsed().as_secs_f64() * 1000.0;
+            eprintln!(
+                "{} {} {} {} {status} {milliseconds:.1} ms",
+                time_of_day(),
+                self.id,
+                self.method,
+                self.path
+            );
+        }
+    }
+}
+
+/// Date and time in UTC, as ISO 8601 writes it.
+fn time_of_day() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    timestamp(now.as_secs())
+}
+
+fn timestamp(seconds: u64) -> String {
+    // Days to a date, by the calendar's 400 years of 146097 days, counted from 1 March of the year 0.
+    let days = seconds / 86_400 + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = year + 400 * era + u64::from(month <= 2);
+    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The identifier that the request brings, if it is a harmless one, or one of our own.
+fn request_id(headers: &HeaderMap) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let harmless = |id: &&str| {
+        (1..=64).contains(&id.len())
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    match headers.get(REQUEST_ID).and_then(|value| value.to_str().ok()).filter(harmless) {
+        Some(id) => id.to_string(),
+        None => format!("{:x}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)),
+    }
+}
+
+/// Runs around every request.
+pub async fn around(Shared(state): Shared<Arc<State>>, request: Request, next: Next) -> Response<Body> {
+    let mut record = Record {
+        id: request_id(request.headers()),
+        method: request.method().clone(),
+        path: request.uri().path().to_string(),
+        start: Instant::now(),
+        status: None,
+        state,
+    };
+    let origin = request.headers().get(header::ORIGIN).filter(|origin| record.state.origins.contains(origin));
+    let origin = origin.cloned();
+    let asks = request.method() == Method::OPTIONS
+        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = if asks && origin.is_some() {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        response
+    } else {
+        next.run(request).await
+    };
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // A page of another origin may have what it was allowed to ask for.
+    let sharing = if origin.is_some() { "cross-origin" } else { "same-origin" };
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static(sharing));
+    if !record.state.origins.is_empty() {
+        headers.insert(header::VARY, HeaderValue::from_static("origin"));
+    }
+    if let Some(origin) = origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST"));
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            HeaderValue::from_static("content-type, x-request-id"),
+        );
+        headers.insert(
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static("x-request-id, retry-after"),
+        );
+    }
+    if let Ok(id) = HeaderValue::from_str(&record.id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    record.status = Some(response.status());
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(timestamp(seconds), expected);
+        }
+    }
+
+    #[test]
+    fn only_origins_are_allowed_to_be_named() {
+        assert!(origin("https://example.org").is_ok() && origin("http://localhost:3000").is_ok());
+        for text in ["*", "example.org", "https://example.org/", "https://", "https://*.example.org", "null"]
+        {
+            assert!(origin(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn strange_identifiers_are_replaced() {
+        let id = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(REQUEST_ID, HeaderValue::from_str(text).unwrap());
+            request_id(&headers)
+        };
+        assert_eq!(id("abc-1.2_X"), "abc-1.2_X");
+        for text in ["", "a b", "a\"b", &"x".repeat(65)] {
+            assert_ne!(id(text), text);
+        }
+    }
+}

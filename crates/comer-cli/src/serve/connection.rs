@@ -1,0 +1,110 @@
+//! Takes connections: a limit on their number, time limits for slow clients, and an end that finishes what was begun.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::limits::Limits;
+
+/// Most bytes of a request's head.
+const HEAD: usize = 16 << 10;
+/// How long a client that is still sending is listened to after its answer, so that it comes to read it.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// The answer to a head that does not come to its end.
+const SLOW_HEAD: &str = "{\"type\":\"about:blank\",\"title\":\"Request Timeout\",\"status\":408,\
+    \"detail\":\"the head of the request was not there in time\"}";
+
+/// Serves connections until `stop`, then lets those at work finish.
+pub async fn serve(listener: TcpListener, app: Router, limits: Limits, stop: impl Future<Output = ()>) {
+    let mut stop = pin!(stop);
+    let (stopping, told) = watch::channel(false);
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let mut connections = JoinSet::new();
+    loop {
+        let next = async {
+            let place = places.clone().acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
+            () = &mut stop => break,
+            next = next => next,
+        };
+        while connections.try_join_next().is_some() {}
+        match accepted {
+            Ok((stream, _)) => {
+                let (app, told) = (app.clone(), told.clone());
+                connections.spawn(async move {
+                    answer(stream, app, limits, told).await;
+                    drop(place);
+                });
+            }
+            // Out of file descriptors, most likely: some will be free again.
+            Err(_) => sleep(Duration::from_millis(50)).await,
+        }
+    }
+    drop(listener);
+    // Those who listen may all be gone.
+    let _ = stopping.send(true);
+    let finished = async { while connections.join_next().await.is_some() {} };
+    let _ = timeout(limits.body_time + limits.work_time, finished).await;
+}
+
+/// Serves one connection to its end.
+async fn answer(stream: TcpStream, app: Router, limits: Limits, mut told: watch::Receiver<bool>) {
+    // Answers are small and wanted now.
+    let _ = stream.set_nodelay(true);
+    let service = TowerToHyperService::new(app);
+    type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    let service = service_fn(move |request: Request<Incoming>| -> Answer { Box::pin(service.call(request)) });
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_time)
+        .max_header_size(HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut stopping = *told.borrow();
+    if stopping {
+        Pin::new(&mut connection).graceful_shutdown();
+    }
+    let result = loop {
+        tokio::select! {
+            result = poll_fn(|context| connection.poll_without_shutdown(context)) => break result,
+            _ = told.changed(), if !stopping => {
+                stopping = true;
+                Pin::new(&mut connection).graceful_shutdown();
+            }
+        }
+    };
+    let parts = connection.into_parts();
+    let mut stream = parts.io.into_inner();
+    let unfinished = !parts.read_buf.is_empty();
+    if result.is_err_and(|error| error.is_timeout()) && unfinished {
+        let head =
+            "HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-type: application/problem+json";
+        let text = format!("{head}\r\ncontent-length: {}\r\n\r\n{SLOW_HEAD}", SLOW_HEAD.len());
+        let _ = timeout(LINGER, stream.write_all(text.as_bytes())).await;
+    }
+    let _ = stream.shutdown().await;
+    if !stopping {
+        // Closing while bytes are unread would reset the connection and take the answer from the client.
+        let mut rest = [0; 4096];
+        let drain = async { while matches!(stream.read(&mut rest).await, Ok(1..)) {} };
+        let _ = timeout(LINGER, drain).await;
+    }
+}

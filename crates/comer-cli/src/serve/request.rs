@@ -1,0 +1,218 @@
+//! What is asked for: the parameters of the query, and the picture or ink of the body.
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Multipart, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use comer::config::{SearchConfig, Strategy};
+use comer::recognizer::Options;
+use comer::{Ink, Picture, photo};
+
+use super::limits::Limits;
+use super::problem::Problem;
+
+/// The parameters of a request.
+#[derive(Debug, Default, PartialEq)]
+pub struct Wanted {
+    pub options: Options,
+    /// Whether formulas are given as MathML too.
+    pub mathml: bool,
+    /// Whether a picture is white ink on black already.
+    pub raw: bool,
+}
+
+/// What bytes are said to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    Picture,
+    InkMl,
+    Json,
+    /// The content decides.
+    Any,
+}
+
+/// A body before it is read.
+pub struct Upload {
+    pub kind: Kind,
+    pub bytes: Bytes,
+}
+
+impl Wanted {
+    /// Reads the pairs of a query.
+    pub fn new(pairs: &[(String, String)], limits: &Limits) -> Result<Self, Problem> {
+        let mut wanted = Self::default();
+        for (name, value) in pairs {
+            let wrong = |expected: &str| {
+                Problem::bad_request(format!("parameter {name} is {value:?}, expected {expected}"))
+            };
+            let number = |most: usize| {
+                let number = value.parse().ok().filter(|number| (1..=most).contains(number));
+                number.ok_or_else(|| wrong(&format!("a whole number from 1 to {most}")))
+            };
+            let flag = || match value.as_str() {
+                "1" | "true" => Ok(true),
+                "0" | "false" => Ok(false),
+                _ => Err(wrong("0 or 1")),
+            };
+            let search = &mut wanted.options.search;
+            match name.as_str() {
+                "nbest" => search.answers = number(limits.answers)?,
+                "beam" => search.beam = number(limits.beam)?,
+                "greedy" => search.strategy = if flag()? { Strategy::Greedy } else { Strategy::Joint },
+                "alignment" => wanted.options.alignment = flag()?,
+                "mathml" => wanted.mathml = flag()?,
+                "raw" => wanted.raw = flag()?,
+                _ => {
+                    let known = "nbest, beam, greedy, alignment, mathml, raw";
+                    return Err(Problem::bad_request(format!(
+                        "unknown parameter {name:?}, expected {known}"
+                    )));
+                }
+            }
+        }
+        // As many prefixes as answers, else the search could not give them.
+        let SearchConfig { beam, answers, .. } = wanted.options.search;
+        wanted.options.search.beam = beam.max(answers);
+        Ok(wanted)
+    }
+}
+
+/// The type of a body without its parameters; none for no header at all.
+fn media_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_TYPE)?;
+    let text = String::from_utf8_lossy(value.as_bytes());
+    Some(text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+}
+
+fn kind_of(media_type: &str) -> Option<Kind> {
+    match media_type {
+        "application/json" => Some(Kind::Json),
+        "application/inkml+xml" | "application/xml" | "text/xml" => Some(Kind::InkMl),
+        "application/octet-stream" | "" => Some(Kind::Any),
+        _ => media_type.starts_with("image/").then_some(Kind::Picture),
+    }
+}
+
+/// Whether a body of this type is taken at all, so that one that is not need not be waited for.
+pub fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
+    match media_type(headers) {
+        Some(name) if name != "multipart/form-data" && kind_of(&name).is_none() => {
+            let detail = format!(
+                "the body is {name:?}, expected image/*, application/inkml+xml, application/json or multipart/form-data"
+            );
+            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Finds the picture or ink in a body.
+pub async fn upload(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem> {
+    check_type(headers)?;
+    let name = media_type(headers).unwrap_or_default();
+    let upload = if name == "multipart/form-data" {
+        part(headers, bytes).await?
+    } else {
+        Upload { kind: kind_of(&name).unwrap_or(Kind::Any), bytes }
+    };
+    if upload.bytes.is_empty() {
+        return Err(Problem::bad_request("the body is empty, expected a picture, InkML or strokes as JSON"));
+    }
+    Ok(upload)
+}
+
+/// The part `image` or `file` of a form.
+async fn part(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem> {
+    let mut request = Request::new(Body::from(bytes));
+    *request.headers_mut() = headers.clone();
+    let broken = |reason: String| Problem::bad_request(format!("not a form that can be read: {reason}"));
+    let form = Multipart::from_request(request, &()).await;
+    let mut form = form.map_err(|error| broken(error.body_text()))?;
+    let mut names = Vec::new();
+    while let Some(field) = form.next_field().await.map_err(|error| broken(error.body_text()))? {
+        let name = field.name().unwrap_or_default().to_string();
+        if name != "image" && name != "file" {
+            names.push(name);
+            continue;
+        }
+        let kind = field.content_type().and_then(kind_of).unwrap_or(Kind::Any);
+        let bytes = field.bytes().await.map_err(|error| broken(error.body_text()))?;
+        return Ok(Upload { kind, bytes });
+    }
+    Err(Problem::bad_request(format!("the form has the parts {names:?}, expected one called image or file")))
+}
+
+impl Upload {
+    /// Reads the picture; ink comes with it, if it was ink.
+    pub fn read(&self, raw: bool, limits: &Limits) -> Result<(Picture, Option<Ink>), Problem> {
+        let bytes = &self.bytes[..];
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+        let kind = match (self.kind, text.first()) {
+            (Kind::Any, Some(b'<')) => Kind::InkMl,
+            (Kind::Any, Some(b'[' | b'{')) => Kind::Json,
+            (Kind::Any, _) => Kind::Picture,
+            (kind, _) => kind,
+        };
+        let unreadable = |error: comer::Error| Problem::unreadable(error.to_string());
+        let ink = match kind {
+            Kind::InkMl => Ink::from_inkml(bytes),
+            Kind::Json => Ink::from_json(text),
+            Kind::Picture | Kind::Any => {
+                let options = photo::Options { raw, ..photo::Options::default() };
+                return Ok((photo::read(bytes, &options).map_err(unreadable)?, None));
+            }
+        };
+        let ink = ink.map_err(unreadable)?;
+        let points: usize = ink.strokes().iter().map(|stroke| stroke.points.len()).sum();
+        for (what, found, most) in
+            [("strokes", ink.strokes().len(), limits.strokes), ("points", points, limits.points)]
+        {
+            if found > most {
+                return Err(Problem::too_large(format!("there are {found} {what}, expected at most {most}")));
+            }
+        }
+        Ok((ink.draw().map_err(unreadable)?, Some(ink)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(pairs: &[(&str, &str)]) -> Result<Wanted, Problem> {
+        let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        Wanted::new(&pairs, &Limits::default())
+    }
+
+    #[test]
+    fn parameters_are_read_and_bad_ones_named() {
+        let all =
+            wanted(&[("nbest", "12"), ("greedy", "0"), ("alignment", "1"), ("mathml", "true"), ("raw", "1")]);
+        let all = all.unwrap();
+        assert_eq!((all.options.search.answers, all.options.search.beam), (12, 12));
+        assert!(all.options.alignment && all.mathml && all.raw);
+        assert_eq!(wanted(&[("greedy", "1")]).unwrap().options.search.strategy, Strategy::Greedy);
+        for (name, value) in
+            [("nbest", "0"), ("nbest", "21"), ("nbest", "x"), ("beam", "-1"), ("raw", "yes"), ("nbset", "1")]
+        {
+            let problem = wanted(&[(name, value)]).unwrap_err();
+            assert!(
+                problem.status == StatusCode::BAD_REQUEST && problem.detail.contains(name),
+                "{problem:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn types_decide_unless_they_leave_it_open() {
+        for (name, expected) in [
+            ("image/png", Some(Kind::Picture)),
+            ("application/json", Some(Kind::Json)),
+            ("text/xml", Some(Kind::InkMl)),
+            ("application/octet-stream", Some(Kind::Any)),
+            ("text/plain", None),
+            ("application/x-www-form-urlencoded", None),
+        ] {
+            assert_eq!(kind_of(name), expected, "{name}");
+        }
+    }
+}

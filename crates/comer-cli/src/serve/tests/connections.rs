@@ -1,0 +1,162 @@
+//! Clients on a real connection: slow ones, ones that leave, and what happens to them when the server ends.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::super::limits::Limits;
+use super::super::state::State;
+use super::super::{app, connection};
+use super::{CROSS, state};
+
+struct Running {
+    state: Arc<State>,
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+async fn start(limits: Limits, threads: usize) -> Running {
+    let state = state(limits, threads);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel();
+    let stopped = async move { drop(stopped.await) };
+    let task = tokio::spawn(connection::serve(listener, app(state.clone()), limits, stopped));
+    Running { state, address, stop, task }
+}
+
+fn head(length: usize) -> String {
+    format!("POST /api/recognize?greedy=1 HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n")
+}
+
+/// Sends bytes one at a time, with a pause between them, until an answer comes; gives it and how long that took.
+fn drip(address: SocketAddr, at_once: &str, slowly: &str, pause: Duration) -> (String, Duration) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let start = Instant::now();
+    stream.write_all(at_once.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.set_read_timeout(Some(pause)).unwrap();
+    for byte in slowly.bytes() {
+        if stream.write_all(&[byte]).is_err() || stream.read_to_end(&mut answer).is_ok() {
+            break;
+        }
+        if !answer.is_empty() {
+            break;
+        }
+    }
+    (String::from_utf8_lossy(&answer).into_owned(), start.elapsed())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_clients_are_told_so_in_time() {
+    let limits = Limits {
+        head_time: Duration::from_millis(300),
+        body_time: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let server = start(limits, 1).await;
+    let pause = Duration::from_millis(60);
+    for (name, at_once, slowly) in
+        [("head", String::new(), head(CROSS.len())), ("body", head(CROSS.len()), CROSS.to_string())]
+    {
+        let address = server.address;
+        let (answer, time) = spawn_blocking(move || drip(address, &at_once, &slowly, pause)).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{name}: {answer:?}");
+        assert!(
+            answer.contains("application/problem+json") && answer.contains("\"status\":408"),
+            "{name}: {answer}"
+        );
+        assert!(time < Duration::from_secs(5), "{name}: {time:?}");
+    }
+    // One that says nothing at all is let go without a word.
+    let mut silent = TcpStream::connect(server.address).unwrap();
+    silent.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    assert_eq!(spawn_blocking(move || silent.read(&mut [0; 10]).unwrap()).await.unwrap(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_leave_free_their_place() {
+    let server = start(Limits { queue: 1, ..Limits::default() }, 1).await;
+    let (wait, end) = std::sync::mpsc::channel::<()>();
+    let busy = tokio::spawn({
+        let state = server.state.clone();
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+        async move { state.queue.run(deadline, move |_| end.recv()).await.map(drop) }
+    });
+    let until = async |what: &str, test: &dyn Fn() -> bool| {
+        let start = Instant::now();
+        while !test() {
+            assert!(start.elapsed() < Duration::from_secs(10), "{what}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    until("the core is taken", &|| server.state.queue.running() == 1).await;
+    // One after the other waits in the only place and leaves it.
+    for _ in 0..5 {
+        let mut client = TcpStream::connect(server.address).unwrap();
+        client.write_all((head(CROSS.len()) + CROSS).as_bytes()).unwrap();
+        until("the client waits", &|| server.state.queue.occupied() == 2).await;
+        drop(client);
+        until("its place is free", &|| server.state.queue.occupied() == 1).await;
+    }
+    drop(wait);
+    busy.await.unwrap().unwrap();
+    let text = server.state.metrics.text(&server.state.queue);
+    assert!(text.contains("comer_clients_gone_total 5"), "{text}");
+    assert!(text.contains("comer_recognition_seconds_count 0"), "nothing was computed for them: {text}");
+
+    // One that leaves while its formula is read.
+    let mut client = TcpStream::connect(server.address).unwrap();
+    let request = head(CROSS.len()).replace("greedy=1", "beam=50");
+    client.write_all((request + CROSS).as_bytes()).unwrap();
+    until("it is read", &|| server.state.queue.running() == 1).await;
+    drop(client);
+    until("the core is free", &|| server.state.queue.occupied() == 0).await;
+    let text = server.state.metrics.text(&server.state.queue);
+    assert!(text.contains("comer_recognition_seconds_count 0"), "it was stopped: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_begun_is_finished_at_the_end() {
+    let server = start(Limits::default(), 1).await;
+    let mut idle = TcpStream::connect(server.address).unwrap();
+    let mut client = TcpStream::connect(server.address).unwrap();
+    let (first, second) = CROSS.split_at(20);
+    client.write_all((head(CROSS.len()) + first).as_bytes()).unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    server.stop.send(()).unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(TcpStream::connect(server.address).is_err(), "nobody new is let in");
+    client.write_all(second.as_bytes()).unwrap();
+    let answer = spawn_blocking(move || {
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    let answer = answer.await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("\"latex\""), "{answer}");
+    assert_eq!(idle.read(&mut [0; 10]).unwrap(), 0);
+    tokio::time::timeout(Duration::from_secs(5), server.task).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_refused_before_its_end_still_gets_its_answer() {
+    let server = start(Limits { body: 1000, ..Limits::default() }, 1).await;
+    let address = server.address;
+    let answer = spawn_blocking(move || {
+        let mut client = TcpStream::connect(address).unwrap();
+        client.write_all(head(50_000_000).as_bytes()).unwrap();
+        let _ = client.write_all(&vec![7; 3_000_000]);
+        let mut answer = String::new();
+        let _ = client.read_to_string(&mut answer);
+        answer
+    });
+    let answer = answer.await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer:?}");
+}

@@ -1,0 +1,195 @@
+//! A real browser, driven over WebDriver.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::http::ask;
+
+pub struct Browser {
+    driver: Child,
+    address: SocketAddr,
+    session: String,
+}
+
+impl Browser {
+    /// A window of this size, or `None` with a line that says so where there is no browser.
+    pub fn open(width: u32, height: u32) -> Option<Self> {
+        let program = std::env::var("CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".into());
+        let driver =
+            Command::new(&program).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let Ok(mut driver) = driver else {
+            eprintln!("skipped: no {program} (CHROMEDRIVER names the driver of the browser)");
+            return None;
+        };
+        let mut talk = BufReader::new(driver.stdout.take().unwrap());
+        let port = loop {
+            let mut line = String::new();
+            assert!(talk.read_line(&mut line).unwrap() > 0, "{program} ended");
+            let port = line.split("successfully on port ").nth(1);
+            if let Some(port) = port.and_then(|rest| rest.trim().trim_end_matches('.').parse::<u16>().ok()) {
+                break port;
+            }
+        };
+        std::thread::spawn(move || std::io::copy(&mut talk, &mut std::io::sink()));
+        let mut browser = Self { driver, address: ([127, 0, 0, 1], port).into(), session: String::new() };
+        let mut options = json!({
+            "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1",
+                "--disable-dev-shm-usage", format!("--window-size={width},{height}")],
+        });
+        if let Ok(chromium) = std::env::var("CHROMIUM") {
+            options["binary"] = chromium.into();
+        }
+        let wanted = json!({ "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" } });
+        let answer = browser.post("/session", &json!({ "capabilities": { "alwaysMatch": wanted } }));
+        browser.session = format!("/session/{}", answer["sessionId"].as_str().expect("a session"));
+        // The window's frame takes its part, so that the page itself is asked for.
+        let page = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        browser.devtools("Emulation.setDeviceMetricsOverride", page);
+        Some(browser)
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Value {
+        let answer = ask(self.address, "POST", path, "application/json", body.to_string().as_bytes());
+        assert_eq!(answer.status, 200, "{path}: {}", String::from_utf8_lossy(&answer.body));
+        answer.json()["value"].take()
+    }
+
+    fn command(&self, name: &str, body: Value) -> Value {
+        self.post(&format!("{}/{name}", self.session), &body)
+    }
+
+    pub fn devtools(&self, name: &str, parameters: Value) -> Value {
+        self.command("goog/cdp/execute", json!({ "cmd": name, "params": parameters }))
+    }
+
+    pub fn go(&self, url: &str) {
+        self.command("url", json!({ "url": url }));
+    }
+
+    /// Lets the page read the clipboard.
+    pub fn allow_clipboard(&self) {
+        self.command(
+            "permissions",
+            json!({ "descriptor": { "name": "clipboard-read" }, "state": "granted" }),
+        );
+    }
+
+    /// Runs a script that may `await`, and gives what it returns.
+    pub fn run(&self, script: &str, arguments: Value) -> Value {
+        let script = format!("return (async () => {{ {script} }})();").replace("arguments[", "given[");
+        let script = format!("const given = arguments; {script}");
+        self.command("execute/sync", json!({ "script": script, "args": arguments }))
+    }
+
+    pub fn text(&self, selector: &str) -> String {
+        let text =
+            self.run("return document.querySelector(arguments[0])?.textContent ?? '';", json!([selector]));
+        text.as_str().unwrap_or_default().to_string()
+    }
+
+    pub fn value(&self, selector: &str) -> String {
+        let text = self.run("return document.querySelector(arguments[0]).value;", json!([selector]));
+        text.as_str().unwrap_or_default().to_string()
+    }
+
+    /// Waits until a script gives true.
+    pub fn wait(&self, what: &str, script: &str) {
+        let start = Instant::now();
+        while self.run(script, json!([])) != Value::Bool(true) {
+            let page = || self.run("return document.querySelector('.result')?.innerText;", json!([]));
+            assert!(
+                start.elapsed() < Duration::from_secs(30),
+                "{what} did not come about: {:?} {}",
+                self.log(),
+                page()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Clicks in the middle of an element.
+    pub fn click(&self, selector: &str) {
+        let place = self.run(
+            "const element = document.querySelector(arguments[0]); element.scrollIntoView({ block: 'nearest' });
+             const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2];",
+            json!([selector]),
+        );
+        let point = [place[0].as_f64().unwrap(), place[1].as_f64().unwrap()];
+        self.pointer("mouse", &[point]);
+    }
+
+    /// Moves the mouse over an element.
+    pub fn hover(&self, selector: &str) {
+        let place = self.run(
+            "const box = document.querySelector(arguments[0]).getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2];",
+            json!([selector]),
+        );
+        let moves = json!([{ "type": "pointerMove", "duration": 0, "x": place[0].as_f64().unwrap() as i64, "y": place[1].as_f64().unwrap() as i64 }]);
+        self.command(
+            "actions",
+            json!({ "actions": [{ "type": "pointer", "id": "mouse", "parameters": { "pointerType": "mouse" }, "actions": moves }] }),
+        );
+    }
+
+    /// Draws one stroke.
+    pub fn pointer(&self, kind: &str, points: &[[f64; 2]]) {
+        let go = |point: &[f64; 2]| json!({ "type": "pointerMove", "duration": 0, "x": point[0].round() as i64, "y": point[1].round() as i64 });
+        let mut actions = vec![go(&points[0]), json!({ "type": "pointerDown", "button": 0 })];
+        actions.extend(points[1..].iter().map(go));
+        actions.push(json!({ "type": "pointerUp", "button": 0 }));
+        let source = json!({ "type": "pointer", "id": kind, "parameters": { "pointerType": kind }, "actions": actions });
+        self.command("actions", json!({ "actions": [source] }));
+    }
+
+    /// Presses keys at once, as in `["\u{e009}", "z"]` for Ctrl+Z.
+    pub fn keys(&self, keys: &[&str]) {
+        let down = keys.iter().map(|key| json!({ "type": "keyDown", "value": key }));
+        let up = keys.iter().rev().map(|key| json!({ "type": "keyUp", "value": key }));
+        let actions: Vec<Value> = down.chain(up).collect();
+        self.command(
+            "actions",
+            json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] }),
+        );
+    }
+
+    /// What the page complained of since the last time.
+    pub fn log(&self) -> Vec<String> {
+        let lines = self.command("se/log", json!({ "type": "browser" }));
+        lines.as_array().unwrap().iter().map(|line| line["message"].to_string()).collect()
+    }
+
+    /// The window as a PNG.
+    pub fn picture(&self) -> Vec<u8> {
+        let answer = ask(self.address, "GET", &format!("{}/screenshot", self.session), "", b"");
+        from_base64(answer.json()["value"].as_str().unwrap())
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        if !self.session.is_empty() {
+            let _ = std::panic::catch_unwind(|| ask(self.address, "DELETE", &self.session, "", b""));
+        }
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+fn from_base64(text: &str) -> Vec<u8> {
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut bytes, mut bits, mut count) = (Vec::new(), 0u32, 0);
+    for letter in text.bytes() {
+        let Some(value) = letters.iter().position(|&other| other == letter) else { continue };
+        bits = bits << 6 | value as u32;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    bytes
+}

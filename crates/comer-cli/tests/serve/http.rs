@@ -1,0 +1,99 @@
+//! A client that speaks just enough HTTP/1.1 for tests.
+
+use std::io::{Error, Read, Result, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    /// The head as it came, with names in lower case.
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        header(&self.head, name)
+    }
+}
+
+/// The value of a header, by its name in lower case.
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim()))
+}
+
+/// A connection that stays open between requests.
+pub struct Client {
+    stream: TcpStream,
+}
+
+impl Client {
+    pub fn new(address: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(120)))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream })
+    }
+
+    /// Sends a request without waiting for its answer.
+    pub fn send(&mut self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<()> {
+        let mut request =
+            format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
+        if !kind.is_empty() {
+            request += &format!("content-type: {kind}\r\n");
+        }
+        let mut request = (request + "\r\n").into_bytes();
+        request.extend_from_slice(body);
+        self.stream.write_all(&request)
+    }
+
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.stream.write_all(bytes)
+    }
+
+    /// Reads one answer.
+    pub fn receive(&mut self) -> Result<Answer> {
+        let broken = |reason: &str| Error::other(reason.to_string());
+        let mut bytes = Vec::new();
+        let mut buffer = [0; 16 << 10];
+        let mut more = |bytes: &mut Vec<u8>| match self.stream.read(&mut buffer) {
+            Ok(0) => Err(broken("the connection ended")),
+            Ok(count) => {
+                bytes.extend_from_slice(&buffer[..count]);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        let end = loop {
+            if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+                break end;
+            }
+            more(&mut bytes)?;
+        };
+        let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.ok_or_else(|| broken("no status"))?;
+        let length = header(&head, "content-length").and_then(|length| length.parse::<usize>().ok());
+        let length = length.unwrap_or(0);
+        while bytes.len() < end + 4 + length {
+            more(&mut bytes)?;
+        }
+        Ok(Answer { status, head, body: bytes[end + 4..end + 4 + length].to_vec() })
+    }
+
+    pub fn ask(&mut self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<Answer> {
+        self.send(method, path, kind, body)?;
+        self.receive()
+    }
+}
+
+/// One request on a connection of its own.
+pub fn ask(address: SocketAddr, method: &str, path: &str, kind: &str, body: &[u8]) -> Answer {
+    Client::new(address).and_then(|mut client| client.ask(method, path, kind, body)).unwrap()
+}
