@@ -1,7 +1,8 @@
 //! How long a training step takes, ours and that of the plain model on Burn: `cargo bench -p comer-train --bench step`.
 //!
 //! The paper's model with random weights, forward and backward, without the optimizer. The best of several rounds in
-//! which everything takes its turn, so that a busy machine slows all alike. `--threads 1` or `--threads 2` alone,
+//! which everything takes its turn, so that a busy machine slows all alike; the speed of one thread is that of its CPU
+//! time, of several that of the wall's. `--threads 1` or `--threads 2` alone,
 //! `--plain no` leaves Burn out, `--rounds N`.
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
@@ -79,7 +80,10 @@ fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize, 
         let share = [operations / 3.0, 0.0, operations * 2.0 / 3.0, 0.0, 0.0][index];
         let speed = match share {
             0.0 => String::new(),
-            share => format!(", {:.1} GFLOP/s", share / wall.as_secs_f64() / 1e9),
+            share => {
+                let time = if threads == 1 { cpu } else { wall };
+                format!(", {:.1} GFLOP/s", share / time.as_secs_f64() / 1e9)
+            }
         };
         println!("  {name:24} {:8.1} ms CPU {:8.1} ms{speed}", milliseconds(cpu), milliseconds(wall));
     }
