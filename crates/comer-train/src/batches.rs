@@ -151,9 +151,8 @@ mod tests {
     }
 
     fn recipe(order: Order) -> Recipe {
-        let mut recipe = Recipe::default();
-        recipe.batches = Batches { pictures: 4, pixels: 6000, order, accumulate: 1 };
-        recipe
+        let batches = Batches { pictures: 4, pixels: 6000, order, accumulate: 1 };
+        Recipe { batches, ..Recipe::default() }
     }
 
     #[test]
