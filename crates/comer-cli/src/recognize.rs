@@ -220,7 +220,8 @@ pub fn recognition_json(recognition: &Recognition) -> Value {
     object
 }
 
-fn add_alignment(object: &mut Value, recognition: &Recognition) {
+/// Adds where each token was read, and what was made of each piece of ink.
+pub fn add_alignment(object: &mut Value, recognition: &Recognition) {
     let Some(alignment) = &recognition.alignment else { return };
     object["alignment"] =
         json!({ "height": alignment.height, "width": alignment.width, "attention": alignment.attention });

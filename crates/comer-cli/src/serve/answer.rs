@@ -4,12 +4,13 @@ use comer::Ink;
 use comer::recognizer::Recognition;
 use serde_json::{Value, json};
 
-use crate::recognize::recognition_json;
+use crate::recognize::{add_alignment, recognition_json};
 
 /// What was read, with MathML and the strokes of each token if wanted.
 pub fn answer(recognition: &Recognition, ink: Option<&Ink>, mathml: bool) -> comer::Result<Value> {
     let mut answer = recognition_json(recognition);
     answer["kind"] = if ink.is_some() { "ink" } else { "picture" }.into();
+    add_alignment(&mut answer, recognition);
     if let (Some(alignment), Some(ink)) = (&recognition.alignment, ink) {
         answer["alignment"]["strokes"] = json!(alignment.strokes(ink)?);
     }

@@ -3,6 +3,7 @@
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Multipart, Request};
 use axum::http::{HeaderMap, StatusCode, header};
+use comer::alignment::AlignmentDetail;
 use comer::config::{SearchConfig, Strategy};
 use comer::recognizer::Options;
 use comer::{Ink, Picture, photo};
@@ -58,7 +59,10 @@ impl Wanted {
                 "nbest" => search.answers = number(limits.answers)?,
                 "beam" => search.beam = number(limits.beam)?,
                 "greedy" => search.strategy = if flag()? { Strategy::Greedy } else { Strategy::Joint },
-                "alignment" => wanted.options.alignment = flag()?,
+                "alignment" => {
+                    let detail = if flag()? { AlignmentDetail::Attention } else { AlignmentDetail::None };
+                    wanted.options.alignment = detail;
+                }
                 "mathml" => wanted.mathml = flag()?,
                 "raw" => wanted.raw = flag()?,
                 _ => {
@@ -189,7 +193,7 @@ mod tests {
             wanted(&[("nbest", "12"), ("greedy", "0"), ("alignment", "1"), ("mathml", "true"), ("raw", "1")]);
         let all = all.unwrap();
         assert_eq!((all.options.search.answers, all.options.search.beam), (12, 12));
-        assert!(all.options.alignment && all.mathml && all.raw);
+        assert!(all.options.alignment == AlignmentDetail::Attention && all.mathml && all.raw);
         assert_eq!(wanted(&[("greedy", "1")]).unwrap().options.search.strategy, Strategy::Greedy);
         for (name, value) in
             [("nbest", "0"), ("nbest", "21"), ("nbest", "x"), ("beam", "-1"), ("raw", "yes"), ("nbset", "1")]

@@ -50,9 +50,8 @@ impl Alignment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ink::{Point, Stroke};
-
     use crate::alignment::InkReading;
+    use crate::ink::{Point, Stroke};
 
     #[test]
     fn attention_goes_to_the_strokes_under_it() {
@@ -72,7 +71,9 @@ mod tests {
             map(&[(0, 0.25), (4, 0.75)]),
             map(&[(2, 1.0)]),
         ];
-        let shares = Alignment { height, width, attention, ink: InkReading::default(), passes: Vec::new() }.strokes(&ink).unwrap();
+        let shares = Alignment { height, width, attention, ink: InkReading::default(), passes: Vec::new() }
+            .strokes(&ink)
+            .unwrap();
         assert_eq!(shares, [[1.0, 0.0], [0.0, 1.0], [0.25, 0.75], [0.0, 0.0]]);
     }
 }

@@ -239,7 +239,7 @@ fn a_search_that_nobody_waits_for_ends_at_the_next_step() {
     let picture = picture(&golden, 0);
     let recognizer = Recognizer::new(golden.model("weights.")).unwrap();
     let search = SearchConfig { beam: 3, max_length: 8, ..SearchConfig::default() };
-    let options = Options { search, alignment: false };
+    let options = Options { search, ..Options::default() };
     let asked = std::cell::Cell::new(0);
     let stop_at = |most: usize| {
         asked.set(0);
