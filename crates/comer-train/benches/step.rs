@@ -1,6 +1,7 @@
 //! How long a training step takes, ours and that of the plain model on Burn: `cargo bench -p comer-train --bench step`.
 //!
-//! The paper's model with random weights, forward and backward, without the optimizer. The best of several rounds in
+//! The paper's model with random weights: forward, backward and, in a whole step, the optimiser. `--batches FILE` takes the
+//! sizes of real batches that `benches/pytorch_step.py` wrote, each once, as an epoch would. The best of several rounds in
 //! which everything takes its turn, so that a busy machine slows all alike; the speed of one thread is that of its CPU
 //! time, of several that of the wall's. `--threads 1` or `--threads 2` alone,
 //! `--plain no` leaves Burn out, `--rounds N`.
@@ -10,12 +11,15 @@ use std::time::{Duration, Instant};
 
 use burn::prelude::*;
 use comer::config::BLOCKS;
+use comer::weights::Weights;
 use comer::{ModelConfig, ModelFile, TokenId, Vocab};
 use comer_train::cpu::{Grid, Network, Reading};
 use comer_train::initial::random_model;
 use comer_train::model::Comer;
 use comer_train::model::position::Padding;
 use comer_train::model::targets::Targets;
+use comer_train::optimizer::Memory;
+use comer_train::recipe::Optimizer;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Pictures, height, width, tokens.
@@ -37,17 +41,64 @@ fn main() {
     let rounds = number("--rounds").unwrap_or(3);
     let plain = option("--plain").is_none_or(|answer| answer != "no");
     let model = random_model(ModelConfig::default(), Vocab::crohme(), 1).expect("the paper's model");
+    if let Some(path) = option("--batches") {
+        let text = std::fs::read_to_string(&path).expect("a file of batches");
+        let batches: Vec<Vec<[usize; 3]>> = serde_json::from_str(&text).expect("[[[height, width, tokens]]]");
+        for threads in number("--threads").map_or(vec![1, 2], |threads| vec![threads]) {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+            pool.install(|| measure_batches(&model, &batches, threads));
+        }
+        return;
+    }
     for threads in number("--threads").map_or(vec![1, 2], |threads| vec![threads]) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
         for shape in BATCHES {
             pool.install(|| measure(&model, shape, threads, rounds, plain));
         }
     }
+    println!("peak memory {} MB", peak_memory());
+}
+
+/// Steps over batches of pictures in their own sizes, as in training.
+fn measure_batches(model: &ModelFile, batches: &[Vec<[usize; 3]>], threads: usize) {
+    let (mut weights, mut memory) = (model.weights.clone(), Memory::default());
+    let pictures: usize = batches.iter().map(Vec::len).sum();
+    let mut spent = (Duration::ZERO, Duration::ZERO);
+    for sizes in batches {
+        let batch = batch(sizes);
+        let clock = Clock::start();
+        step(&model.config, &mut weights, &mut memory, &batch);
+        spent = (spent.0 + cpu_time() - clock.cpu, spent.1 + clock.wall.elapsed());
+    }
+    let each = |time: Duration| time.as_secs_f64() * 1e3 / pictures as f64;
+    println!(
+        "{} batches, {pictures} pictures, {threads} thread(s): {:.1} ms of CPU, {:.1} ms a picture; peak memory {} MB",
+        batches.len(),
+        each(spent.0),
+        each(spent.1),
+        peak_memory()
+    );
+}
+
+/// A whole training step.
+fn step(config: &ModelConfig, weights: &mut Weights, memory: &mut Memory, batch: &Batch) {
+    let network = Network { config, weights, seed: 1, label_smoothing: 0.0 };
+    let step = network.step(&batch.pixels, Grid::new(batch.sizes.clone()), &batch.formulas);
+    // A rate of nothing: random formulas teach nothing.
+    memory.step(&Optimizer { rate: 0.0, ..Optimizer::default() }, 0.0, weights, &step.gradients, 1.0);
+}
+
+/// The most memory that this process has had, in MB.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
 fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize, plain: bool) {
-    let batch = batch(shape);
     let [count, height, width, tokens] = shape;
+    let batch = batch(&vec![[height, width, tokens]; count]);
+    let (mut weights, mut memory) = (model.weights.clone(), Memory::default());
     println!("{count} pictures of {height} x {width} with {tokens} tokens, {threads} thread(s):");
     let names =
         ["DenseNet forward", "decoder", "DenseNet backward", "a whole step", "the plain model on Burn"];
@@ -65,7 +116,7 @@ fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize, 
         lap(1);
         net.backward(tape, &batch.pixels, gradient);
         lap(2);
-        network.step(&batch.pixels, Grid::new(batch.sizes.clone()), &batch.formulas);
+        step(&model.config, &mut weights, &mut memory, &batch);
         lap(3);
         if plain {
             burn_step(model, &batch);
@@ -119,16 +170,17 @@ fn densenet_operations(config: &ModelConfig, batch: &Batch) -> usize {
 }
 
 /// Noise on black: what a convolution costs does not depend on what it sees.
-fn batch([count, height, width, tokens]: [usize; 4]) -> Batch {
+fn batch(sizes: &[[usize; 3]]) -> Batch {
     let mut state = 1u32;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         state >> 8
     };
-    let pixels =
-        (0..count * height * width).map(|_| (next() as f32 / (1 << 23) as f32 - 1.0).max(0.0)).collect();
-    let formulas = (0..count).map(|_| (0..tokens).map(|_| 3 + (next() % 110) as TokenId).collect()).collect();
-    Batch { sizes: vec![(height, width); count], pixels, formulas }
+    let area: usize = sizes.iter().map(|[height, width, _]| height * width).sum();
+    let pixels = (0..area).map(|_| (next() as f32 / (1 << 23) as f32 - 1.0).max(0.0)).collect();
+    let mut formula = |tokens: usize| (0..tokens).map(|_| 3 + (next() % 110) as TokenId).collect();
+    let formulas = sizes.iter().map(|&[_, _, tokens]| formula(tokens)).collect();
+    Batch { sizes: sizes.iter().map(|&[height, width, _]| (height, width)).collect(), pixels, formulas }
 }
 
 struct Clock {
