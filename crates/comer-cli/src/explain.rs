@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use comer::alignment::AlignmentDetail;
 use comer::grammar::Direction;
-use comer::recognizer::{Options, Recognizer, Token};
+use comer::recognizer::{Options, Recognition, Recognizer, Token};
 use comer::{Coverage, Picture, input, photo};
 
 use crate::common::{ModelArgument, use_threads};
@@ -130,6 +130,17 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
     eprintln!("comer: {}: {}; {}", arguments.out.display(), words.join(" "), view.verdict());
     Ok(ExitCode::SUCCESS)
+}
+
+/// The page of a recognition with its full alignment, for those who wrote the picture just now.
+pub fn page(recognizer: &Recognizer, picture: Picture, recognition: &Recognition) -> Result<String> {
+    let refined = recognizer.config().coverage != Coverage::None;
+    let map = if refined { Map::Refinement } else { Map::Attention };
+    let choice = Choice { map, layer: None, head: None, direction: Direction::LeftToRight };
+    let alignment = recognition.alignment.as_ref().context("no alignment was made")?;
+    let picture = picture.fit()?;
+    let view = View { picture: &picture, tokens: &recognition.best.tokens, alignment };
+    html::html("Where the model looked", &view, &choice)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

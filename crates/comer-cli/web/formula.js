@@ -93,6 +93,7 @@ function showMath(mathml, latex) {
   document.querySelectorAll('[data-copy]').forEach((button) => {
     button.disabled = !latex;
   });
+  byId('explain').disabled = !state.answer;
 }
 
 function showTokens() {

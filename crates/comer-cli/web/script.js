@@ -2,6 +2,7 @@
 
 import { copied, copy } from './away.js';
 import { showEarlier } from './earlier.js';
+import { explain } from './explain.js';
 import { byId, inText, state, svg } from './state.js';
 import { clear, redo, redraw, undo } from './strokes.js';
 
@@ -36,6 +37,7 @@ addEventListener('keydown', (event) => {
     p: plain && (() => choose('pen')),
     e: plain && (() => choose('eraser')),
     o: plain && (() => byId('file').click()),
+    x: plain && explain,
     '?': plain && (() => byId('help').showModal()),
   }[key] || (plain && /^[1-5]$/.test(key) && (() => byId('choices').querySelectorAll('button')[Number(key) - 1]?.click()));
   if (act) {

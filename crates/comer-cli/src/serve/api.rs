@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::{Query, Request, State as Shared};
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
+use comer::alignment::AlignmentDetail;
 use comer::weights::parameter_count;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -17,10 +18,15 @@ use super::problem::Problem;
 use super::queue::{Refused, Stop};
 use super::request::{self, Upload, Wanted};
 use super::state::State;
+use crate::explain;
 
 /// The description of the interface, with the version of the program.
 pub static OPENAPI: LazyLock<String> =
     LazyLock::new(|| include_str!("openapi.json").replace("{version}", env!("CARGO_PKG_VERSION")));
+
+/// The page of an explanation holds its script and its pictures, and may do nothing but run it.
+const EXPLANATION_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+    img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts";
 
 type Pairs = Query<Vec<(String, String)>>;
 
@@ -61,7 +67,7 @@ pub async fn recognize(
         Problem::busy(detail, (waiting * state.metrics.mean_seconds()).ceil().clamp(1.0, 60.0) as u64)
     };
     match state.queue.run(deadline, work).await {
-        Ok(result) => Ok(as_json(&result?)),
+        Ok(result) => result,
         Err(Refused::Full) => Err(busy(format!("{} requests are waiting already", state.limits.queue))),
         Err(Refused::Late) => {
             let seconds = state.limits.work_time.as_secs_f64();
@@ -75,7 +81,7 @@ pub async fn recognize(
 }
 
 /// The heavy part: from bytes to the answer.
-fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<Value, Problem> {
+fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<Response<Body>, Problem> {
     let start = std::time::Instant::now();
     let failed = |error: comer::Error| match error {
         comer::Error::Stopped => {
@@ -85,13 +91,27 @@ fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<
         error => Problem::unreadable(error.to_string()),
     };
     let (picture, ink) = upload.read(wanted.raw, &state.limits)?;
+    let mut options = wanted.options.clone();
+    if wanted.explain {
+        options.alignment = AlignmentDetail::Full;
+    }
     let recognition =
-        state.recognizer.recognize_unless(&picture, &wanted.options, &|| stop.now()).map_err(failed)?;
-    let mut answer = answer(&recognition, ink.as_ref(), wanted.mathml).map_err(failed)?;
+        state.recognizer.recognize_unless(&picture, &options, &|| stop.now()).map_err(failed)?;
     let time = start.elapsed();
     state.metrics.recognized(time);
+    if wanted.explain {
+        let page = explain::page(&state.recognizer, picture, &recognition);
+        let mut response = typed(
+            "text/html; charset=utf-8",
+            page.map_err(|error| Problem::unreadable(format!("{error:#}")))?,
+        );
+        let policy = HeaderValue::from_static(EXPLANATION_POLICY);
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+        return Ok(response);
+    }
+    let mut answer = answer(&recognition, ink.as_ref(), wanted.mathml).map_err(failed)?;
     answer["milliseconds"] = json!((time.as_secs_f64() * 10_000.0).round() / 10.0);
-    Ok(answer)
+    Ok(as_json(&answer))
 }
 
 /// `POST /api/mathml`.

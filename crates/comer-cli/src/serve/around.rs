@@ -15,9 +15,9 @@ use super::state::State;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Nothing from elsewhere, no inline script, no frames.
+/// Nothing from elsewhere, no inline script, no frames. Forms go to this server alone.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
-    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 const HEADERS: [(&str, &str); 7] = [
     ("content-security-policy", POLICY),
@@ -129,7 +129,8 @@ pub async fn around(Shared(state): Shared<Arc<State>>, request: Request, next: N
     };
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
-        headers.insert(name, HeaderValue::from_static(value));
+        // An answer that is a page of its own has its own policy.
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     // A page of another origin may have what it was allowed to ask for.
     let sharing = if origin.is_some() { "cross-origin" } else { "same-origin" };

@@ -17,7 +17,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
 /// All of them.
-pub const FILES: [File; 12] = [
+pub const FILES: [File; 13] = [
     File { path: "/", kind: HTML, text: include_str!("../../web/index.html") },
     File { path: "/style.css", kind: CSS, text: include_str!("../../web/style.css") },
     File { path: "/icon.svg", kind: SVG, text: include_str!("../../web/icon.svg") },
@@ -28,6 +28,7 @@ pub const FILES: [File; 12] = [
     File { path: "/reading.js", kind: SCRIPT, text: include_str!("../../web/reading.js") },
     File { path: "/formula.js", kind: SCRIPT, text: include_str!("../../web/formula.js") },
     File { path: "/away.js", kind: SCRIPT, text: include_str!("../../web/away.js") },
+    File { path: "/explain.js", kind: SCRIPT, text: include_str!("../../web/explain.js") },
     File { path: "/files.js", kind: SCRIPT, text: include_str!("../../web/files.js") },
     File { path: "/earlier.js", kind: SCRIPT, text: include_str!("../../web/earlier.js") },
 ];

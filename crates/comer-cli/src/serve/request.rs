@@ -19,6 +19,8 @@ pub struct Wanted {
     pub mathml: bool,
     /// Whether a picture is white ink on black already.
     pub raw: bool,
+    /// Whether the answer is a page that shows where the model looked.
+    pub explain: bool,
 }
 
 /// What bytes are said to be.
@@ -65,8 +67,9 @@ impl Wanted {
                 }
                 "mathml" => wanted.mathml = flag()?,
                 "raw" => wanted.raw = flag()?,
+                "explain" => wanted.explain = flag()?,
                 _ => {
-                    let known = "nbest, beam, greedy, alignment, mathml, raw";
+                    let known = "nbest, beam, greedy, alignment, mathml, raw, explain";
                     return Err(Problem::bad_request(format!(
                         "unknown parameter {name:?}, expected {known}"
                     )));

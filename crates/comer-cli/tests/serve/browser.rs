@@ -70,6 +70,22 @@ impl Browser {
         self.command("url", json!({ "url": url }));
     }
 
+    /// Goes over to the newest of `count` tabs, once there are as many.
+    pub fn newest_tab(&self, count: usize) {
+        let start = std::time::Instant::now();
+        loop {
+            let answer =
+                ask(self.address, "GET", &format!("{}/window/handles", self.session), "", b"").json();
+            let tabs = answer["value"].as_array().expect("a list of tabs").clone();
+            if tabs.len() == count {
+                self.command("window", json!({ "handle": tabs[count - 1] }));
+                return;
+            }
+            assert!(start.elapsed().as_secs() < 20, "{} tabs, expected {count}", tabs.len());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
     /// Lets the page read the clipboard.
     pub fn allow_clipboard(&self) {
         self.command(

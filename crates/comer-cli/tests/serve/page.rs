@@ -240,6 +240,24 @@ fn a_narrow_screen_shows_everything() {
     assert_eq!(browser.log(), Vec::<String>::new());
 }
 
+#[test]
+fn what_was_written_is_explained_in_a_tab_of_its_own() {
+    let Some((_server, browser)) = open(1000, 700) else { return };
+    write(&browser, "pen", "square");
+    browser.wait("an answer", "return !document.getElementById('explain').disabled;");
+    let latex = browser.value("#latex");
+    browser.click("#explain");
+    browser.newest_tab(2);
+    browser.wait("the steps", "return document.querySelectorAll('#tokens > *').length > 3;");
+    let first = browser.text("#token");
+    browser.run("document.getElementById('step').focus();", json!([]));
+    browser.keys(&["\u{E014}"]);
+    let script = format!("return document.getElementById('token').textContent !== {};", json!(first));
+    browser.wait("the next step", &script);
+    assert!(browser.text("#tokens").contains('2'), "{latex}: {}", browser.text("#tokens"));
+    assert_eq!(browser.log(), Vec::<String>::new());
+}
+
 /// Every control has a name, and every identifier is there once.
 #[test]
 fn the_page_can_be_used_without_seeing_it() {

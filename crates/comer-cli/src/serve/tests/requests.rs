@@ -269,6 +269,19 @@ async fn every_answer_is_guarded_and_has_an_identifier() {
 }
 
 #[tokio::test]
+async fn an_explanation_is_a_page_that_may_only_run_its_own_script() {
+    let asker = Asker::new(state(Limits::default(), 1));
+    let answer = asker.ask("POST", "/api/recognize?greedy=1&explain=1", "image/png", cross()).await;
+    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+    let policy = answer.header("content-security-policy");
+    assert!(policy.contains("default-src 'none'") && policy.contains("sandbox allow-scripts"), "{policy}");
+    let page = String::from_utf8(answer.body).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("id=\"tokens\""), "{page}");
+    assert_eq!(asker.recognize("image/png", cross()).await.header("content-type"), "application/json");
+}
+
+#[tokio::test]
 async fn only_the_origins_that_were_named_may_ask() {
     let asker = Asker::new(state(Limits::default(), 1));
     for (origin, allowed) in [("https://example.org", true), ("https://example.com", false), ("null", false)]
