@@ -70,15 +70,16 @@ pub fn clean(grey: &Grey, options: &Options) -> Result<Picture> {
         reason: "no ink found, expected handwriting that stands out from its ground".into(),
     };
     let strength = light::ink_strength(&light::shrink(grey));
-    let rough = light::threshold(&strength).ok_or_else(nothing)?;
+    let rough = strength.at_least(light::threshold(&strength).ok_or_else(nothing)?);
     let width = shape::stroke_width(&shape::without_specks(&rough)).ok_or_else(nothing)?;
     let (strength, factor) = light::refine(&strength, width);
-    let mut mask = light::threshold(&strength).ok_or_else(nothing)?;
+    let level = light::threshold(&strength).ok_or_else(nothing)?;
+    let mut mask = strength.at_least(level);
     if options.lines {
         mask = paper::without_lines(&mask, &strength);
     }
     let mask = shape::without_specks(&shape::without_borders(&mask, width * factor as f32));
-    redraw::to_training_size(&mask).ok_or_else(nothing)
+    redraw::to_training_size(&mask, &strength, level).ok_or_else(nothing)
 }
 
 /// Whether a picture is drawn like those of the training set: white on black in a 3 by 3 pen, with their margins.

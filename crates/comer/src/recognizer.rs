@@ -115,12 +115,12 @@ impl Recognizer {
     /// Reads a picture of white ink on black, brought within the size limits if it is not. Uses all cores; the result
     /// does not depend on their number.
     pub fn recognize(&self, picture: &Picture, options: &Options) -> Result<Recognition> {
-        self.read(picture, options, Encoder::encode, &|| false)
+        self.read(picture, options, false, &|| false)
     }
 
     /// As [`Self::recognize`], but stays on the thread that calls: for those who read several pictures at once.
     pub fn recognize_alone(&self, picture: &Picture, options: &Options) -> Result<Recognition> {
-        self.read(picture, options, Encoder::encode_alone, &|| false)
+        self.read(picture, options, true, &|| false)
     }
 
     /// As [`Self::recognize_alone`], but ends with [`Error::Stopped`] once `stop` says that nobody wants the answer any
@@ -131,23 +131,27 @@ impl Recognizer {
         options: &Options,
         stop: &dyn Fn() -> bool,
     ) -> Result<Recognition> {
-        self.read(picture, options, Encoder::encode_alone, stop)
+        self.read(picture, options, true, stop)
     }
 
     fn read(
         &self,
         picture: &Picture,
         options: &Options,
-        encode: impl Fn(&Encoder, &Picture) -> Result<Features>,
+        alone: bool,
         stop: &dyn Fn() -> bool,
     ) -> Result<Recognition> {
         options.search.validate()?;
         let check = || if stop() { Err(Error::Stopped) } else { Ok(()) };
         check()?;
         let picture = picture.clone().fit()?;
+        let encode = if alone { Encoder::encode_alone } else { Encoder::encode };
         let features = encode(&self.encoder, &picture)?;
         check()?;
         let mut reading = self.decoder.read(&features)?;
+        if !alone {
+            reading.on_all_cores();
+        }
         reading.stop_when(stop);
         let answers = search::search(&mut reading, &options.search, &self.grammar);
         check()?;

@@ -15,8 +15,11 @@ use synthetic::{SCENES, photograph};
 
 /// Every this many pictures of the set are read.
 const STEP: usize = 24;
-/// Points of token-match ExpRate that a photograph may cost, the mean over the scenes.
+/// Points of token-match ExpRate that a scene may cost.
 const MOST: f64 = 5.0;
+/// Points more that one scene may cost here: with one picture worth two points, chance moves a loss by as much as three
+/// pictures. The mean over the scenes, where chance evens out, has no such allowance.
+const CHANCE: f64 = 6.0;
 
 #[test]
 fn photographs_cost_little() {
@@ -47,6 +50,7 @@ fn photographs_cost_little() {
         });
         let found = rate(pictures.collect());
         eprintln!("{}: {found:.1}, {:+.1}", scene.name, found - own);
+        assert!(own - found <= MOST + CHANCE, "{} costs {:.1} points of {own:.1}", scene.name, own - found);
         losses.push(own - found);
     }
     let mean = losses.iter().sum::<f64>() / losses.len() as f64;

@@ -5,9 +5,9 @@
 //! being copied from beam to beam; and the running sums of attention that the refinement looks at.
 
 use super::decoder::{Decoder, Layer};
-use super::kernels::Activation;
 use super::kernels::panels::{Panels, Rows, product};
 use super::kernels::rows::{Cached, attend, log_softmax, softmax};
+use super::kernels::{Activation, Kernels};
 use super::refinement::{CoverageSums, Grid};
 use crate::config::ModelConfig;
 use crate::search::Step;
@@ -63,6 +63,8 @@ pub(super) struct Scratch {
 /// One picture being written down: the prefixes of the last step, and all that is needed to continue them.
 pub struct Reading<'a> {
     pub(super) decoder: &'a Decoder,
+    /// The decoder's, on the thread that calls or on all cores.
+    kernels: Kernels,
     pub(super) grid: Grid,
     memories: Vec<Memory>,
     position: usize,
@@ -90,6 +92,7 @@ impl<'a> Reading<'a> {
         let refined = if decoder.refinement.is_some() { layers - 1 } else { 0 };
         let mut reading = Self {
             decoder,
+            kernels: decoder.kernels.alone(),
             grid,
             memories,
             position: 0,
@@ -106,6 +109,11 @@ impl<'a> Reading<'a> {
         };
         reading.restart();
         reading
+    }
+
+    /// Uses the threads of the current rayon pool, which changes no result.
+    pub fn on_all_cores(&mut self) {
+        self.kernels = self.decoder.kernels;
     }
 
     /// Lets searches end as soon as `stop` says that nobody wants the answer any more.
@@ -212,7 +220,7 @@ impl Reading<'_> {
         let (decoder, rows, cells) = (self.decoder, self.histories.len(), self.grid.cells());
         let (d, heads, width) = (decoder.config.d_model, decoder.config.heads, decoder.config.head_width());
         let (before, maps) = self.attention.split_at_mut(index);
-        let (memory, maps, kernels) = (&self.memories[index], &mut maps[0], decoder.kernels);
+        let (memory, maps, kernels) = (&self.memories[index], &mut maps[0], self.kernels);
         decoder.linear(&layer.cross_query, &scratch.x, d, &mut scratch.packed, Activation::None);
         maps.refined.resize(rows * heads * cells, 0.0);
         for (head, keys) in memory.keys.iter().enumerate() {

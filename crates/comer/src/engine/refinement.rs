@@ -96,10 +96,6 @@ pub(super) struct CoverageSums {
     /// `[prefixes, inputs, plane]`
     sums: Vec<f32>,
     spare: Vec<f32>,
-    /// `[cells, channels]` of one prefix, between the convolution and the projection.
-    hidden: Vec<f32>,
-    /// `[cells, heads]` of one prefix.
-    projected: Vec<f32>,
 }
 
 impl CoverageSums {
@@ -133,20 +129,17 @@ impl CoverageSums {
         std::mem::swap(&mut self.sums, &mut self.spare);
     }
 
-    /// Writes what to take off the attention's energies, `[prefixes, heads, cells]`.
-    pub(super) fn refine(
-        &mut self,
-        kernels: Kernels,
-        refinement: &Refinement,
-        grid: &Grid,
-        out: &mut Vec<f32>,
-    ) {
+    /// Writes what to take off the attention's energies, `[prefixes, heads, cells]`: more than half of a step's work, on
+    /// as many threads as the kernels use.
+    pub(super) fn refine(&self, kernels: Kernels, refinement: &Refinement, grid: &Grid, out: &mut Vec<f32>) {
         let (cells, heads, channels) = (grid.cells(), refinement.heads, refinement.channels);
-        self.hidden.resize(cells * channels, 0.0);
-        self.projected.resize(cells * heads, 0.0);
-        out.clear();
-        for planes in self.sums.chunks_exact(refinement.inputs * grid.plane()) {
-            for (y, hidden) in self.hidden.chunks_exact_mut(grid.width * channels).enumerate() {
+        let each = refinement.inputs * grid.plane();
+        out.resize(self.sums.len() / each * heads * cells, 0.0);
+        kernels.for_each_chunk(out, heads * cells, |prefix, out| {
+            let planes = &self.sums[prefix * each..][..each];
+            // `[cells, channels]`, then `[cells, heads]`
+            let (mut hidden, mut projected) = (vec![0.0; cells * channels], vec![0.0; cells * heads]);
+            for (y, hidden) in hidden.chunks_exact_mut(grid.width * channels).enumerate() {
                 let rows = Rows {
                     values: &planes[y * grid.line()..],
                     count: grid.width,
@@ -156,12 +149,12 @@ impl CoverageSums {
                 };
                 product(kernels, rows, &refinement.convolution, hidden, channels, Activation::Relu);
             }
-            let rows = Rows::plain(&self.hidden, cells, channels, channels);
-            product(kernels, rows, &refinement.projection, &mut self.projected, heads, Activation::None);
-            for head in 0..heads {
-                out.extend(self.projected[head..].iter().step_by(heads));
+            let rows = Rows::plain(&hidden, cells, channels, channels);
+            product(kernels, rows, &refinement.projection, &mut projected, heads, Activation::None);
+            for (head, out) in out.chunks_exact_mut(cells).enumerate() {
+                out.iter_mut().zip(projected[head..].iter().step_by(heads)).for_each(|(out, x)| *out = *x);
             }
-        }
+        });
     }
 
     /// Makes one prefix of each of the `steps` of a formula: what all steps before it attended to. `maps` are the sources

@@ -13,6 +13,15 @@ const LEAST_CONTRAST: f32 = 0.08;
 /// Stroke width, in pixels, that leaves enough room for clean edges.
 const COMFORTABLE_WIDTH: f32 = 6.0;
 
+/// Deviation of the smoothing against noise, in stroke widths.
+const SMOOTHING: f32 = 0.15;
+/// Deviation of the surroundings that a pixel is set off against, in stroke widths.
+const SURROUNDINGS: f32 = 0.45;
+/// How much a pixel is set off against its surroundings.
+const SHARPENING: f32 = 2.0;
+/// Share of the threshold that a pixel must reach without being set off.
+const FAINT: f32 = 0.8;
+
 /// How strongly each pixel is ink, from 0 for the ground to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strength {
@@ -105,9 +114,17 @@ fn local_quantile(grey: &Grey, share: f64) -> Vec<f32> {
     result
 }
 
-/// The pixels that are ink: at least half as strong as the strongest of what Otsu's threshold parts from the ground;
-/// `None` where ink does not stand out.
-pub fn threshold(strength: &Strength) -> Option<Mask> {
+impl Strength {
+    /// The pixels that are at least so strong.
+    pub fn at_least(&self, level: f32) -> Mask {
+        let ink = self.values.iter().map(|&value| value >= level).collect();
+        Mask { width: self.width, height: self.height, ink }
+    }
+}
+
+/// How strong ink is at least: half as strong as the strongest of what Otsu's threshold parts from the ground; `None`
+/// where ink does not stand out.
+pub fn threshold(strength: &Strength) -> Option<f32> {
     const STEPS: usize = 256;
     let bin = |value: f32| ((value * STEPS as f32) as usize).min(STEPS - 1);
     let mut counts = [0.0f64; STEPS];
@@ -142,18 +159,27 @@ pub fn threshold(strength: &Strength) -> Option<Mask> {
         above -= counts[step];
         above <= 0.0
     });
-    let least = full.unwrap_or(step) / 2;
-    let ink = strength.values.iter().map(|&value| bin(value) >= least).collect();
-    Some(Mask { width: strength.width, height: strength.height, ink })
+    Some((full.unwrap_or(step) / 2) as f32 / STEPS as f32)
 }
 
-/// Enlarges a picture whose strokes are thin and smooths it in proportion to their width; gives the enlargement too.
+/// Enlarges a picture whose strokes are thin, smooths out its noise and sharpens what the lens blurred, in proportion to
+/// the width of the strokes; gives the enlargement too.
 pub fn refine(strength: &Strength, stroke_width: f32) -> (Strength, usize) {
     let room =
         (1..=4).find(|factor| strength.values.len() * factor * factor > WORKING_PIXELS).unwrap_or(5) - 1;
     let factor = ((COMFORTABLE_WIDTH / stroke_width).ceil() as usize).clamp(1, room.max(1));
     let enlarged = enlarge(strength, factor);
-    (blur(&enlarged, 0.15 * stroke_width * factor as f32), factor)
+    let width = stroke_width * factor as f32;
+    let mut fine = blur(&enlarged, SMOOTHING * width);
+    // An unsharp mask: sharp edges keep their place at half strength, narrow gaps and small dots come back.
+    let coarse = blur(&fine, SURROUNDINGS * width);
+    // What is faint, as thin lines of the paper are, stays so.
+    let least = FAINT * threshold(&fine).unwrap_or(0.0);
+    for (value, around) in fine.values.iter_mut().zip(coarse.values) {
+        let sharp = (*value + SHARPENING * (*value - around)).max(0.0);
+        *value = if *value < least { 0.0 } else { sharp };
+    }
+    (fine, factor)
 }
 
 /// Bilinear enlargement by a whole factor.

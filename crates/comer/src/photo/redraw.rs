@@ -1,70 +1,96 @@
 //! Brings clean ink to the size of the training pictures, with strokes as wide as theirs.
 //!
 //! Where stroke width and symbol size are in the training pictures' proportion, the ink is only scaled, which keeps its
-//! shapes best. Otherwise its centre lines are scaled by the symbol size and drawn anew with a pen of 3 by 3 pixels.
+//! shapes best: soft edges show even gaps narrower than a pixel. Otherwise its centre lines are scaled by the symbol size
+//! and drawn anew with a pen of 3 by 3 pixels.
 
 use super::Mask;
+use super::light::Strength;
 use super::shape::{centre_lines, parts, stroke_width};
 use crate::image::Picture;
 
 /// What the mean height of the connected parts of a training picture is, pen taken off: measured on CROHME.
 const MEAN_HEIGHT: f32 = 30.5;
 /// What [`stroke_width`] says of training pictures that come back from a photograph, at their own size.
-const STROKE_WIDTH: f32 = 3.4;
+const STROKE_WIDTH: f32 = 3.1;
 /// Up to this ratio of the scales by width and by height, they are taken to agree.
-const AGREEMENT: f32 = 1.3;
+const AGREEMENT: f32 = 1.6;
+/// Pixels around the ink that belong to its soft edge.
+const EDGE: usize = 2;
+/// How much steeper edges become than scaling leaves them: training pictures have hard ones, and soft ones where they
+/// were scaled; a gap too narrow for hard edges still shows in soft ones.
+const STEEPNESS: f32 = 3.0;
 /// Pixels from the edge of the picture to the middle of the pen where it comes closest.
 const MARGIN: usize = 13;
 /// Longest side of the result.
 const LONGEST_SIDE: f32 = 4096.0;
 
 /// The ink as a training picture; `None` without ink.
-pub fn to_training_size(mask: &Mask) -> Option<Picture> {
+pub fn to_training_size(mask: &Mask, strength: &Strength, level: f32) -> Option<Picture> {
     let (by_height, by_width) = (scale_by_height(mask)?, STROKE_WIDTH / stroke_width(mask)?);
     let most = (LONGEST_SIDE - 2.0 * MARGIN as f32) / mask.width.max(mask.height) as f32;
     if (by_height / by_width).max(by_width / by_height) <= AGREEMENT {
-        scaled(mask, (by_height * by_width).sqrt().min(most))
+        scaled(mask, strength, level, (by_height * by_width).sqrt().min(most))
     } else {
         redrawn(mask, by_height.min(most))
     }
 }
 
-/// The ink scaled as it is; `None` without ink.
-pub fn scaled(mask: &Mask, factor: f32) -> Option<Picture> {
+/// The ink scaled as it is, with soft edges; `level` is what its pixels have at least. `None` without ink.
+pub fn scaled(mask: &Mask, strength: &Strength, level: f32, factor: f32) -> Option<Picture> {
     let parts = parts(mask);
     let left = parts.iter().map(|part| part.columns.0).min()?;
     let right = parts.iter().map(|part| part.columns.1).max()?;
     let top = parts.iter().map(|part| part.rows.0).min()?;
     let bottom = parts.iter().map(|part| part.rows.1).max()?;
-    let side = |first: usize, last: usize| (((last - first + 1) as f32 * factor).round() as usize).max(1);
-    let (across, down) = (side(left, right), side(top, bottom));
-    const SAMPLES: usize = 8;
-    let source = |pixel: usize, sample: usize, pixels: usize, first: usize, last: usize| {
-        let place = (pixel * SAMPLES + sample) as f32 + 0.5;
-        let share = place / (pixels * SAMPLES) as f32;
-        (first + (share * (last - first + 1) as f32) as usize).min(last)
-    };
-    // How many of 8 by 8 samples in each pixel are ink.
-    let mut met = vec![0; across * down];
-    for (at, met) in met.iter_mut().enumerate() {
-        for sample in 0..SAMPLES * SAMPLES {
-            let column = source(at % across, sample % SAMPLES, across, left, right);
-            let row = source(at / across, sample / SAMPLES, down, top, bottom);
-            *met += usize::from(mask.ink[row * mask.width + column]);
+    // Beside the ink its soft edge counts, up to the half strength that ink begins with: what is stronger was removed.
+    let soft = |row: usize, column: usize| {
+        let mut rows = row.saturating_sub(EDGE)..(row + EDGE + 1).min(mask.height);
+        let columns = column.saturating_sub(EDGE)..(column + EDGE + 1).min(mask.width);
+        let at = row * mask.width + column;
+        let near =
+            mask.ink[at] || rows.any(|row| mask.ink[row * mask.width..][columns.clone()].contains(&true));
+        if near {
+            (strength.values[at] / (2.0 * level)).min(if mask.ink[at] { 1.0 } else { 0.5 })
+        } else {
+            0.0
         }
-    }
-    // Half of them make a pixel ink, or as many as bring the strokes closest to the training pictures' 3 pixels.
-    let ink = |least: usize| Mask {
+    };
+    let cut: Vec<f32> = (top..=bottom)
+        .flat_map(|row| (left..=right).map(move |column| (row, column)))
+        .map(|(row, column)| soft(row, column))
+        .collect();
+    let (wide, high) = (right - left + 1, bottom - top + 1);
+    let side = |length: usize| ((length as f32 * factor).round() as usize).max(1);
+    let (across, down) = (side(wide), side(high));
+    const SAMPLES: usize = 8;
+    let source = |pixel: usize, sample: usize, pixels: usize, length: usize| {
+        let share = ((pixel * SAMPLES + sample) as f32 + 0.5) / (pixels * SAMPLES) as f32;
+        ((share * length as f32) as usize).min(length - 1)
+    };
+    // The mean of 8 by 8 samples in each pixel.
+    let mean = |at: usize| {
+        let sample = |sample: usize| {
+            let column = source(at % across, sample % SAMPLES, across, wide);
+            cut[source(at / across, sample / SAMPLES, down, high) * wide + column]
+        };
+        (0..SAMPLES * SAMPLES).map(sample).sum::<f32>() / (SAMPLES * SAMPLES) as f32
+    };
+    let means: Vec<f32> = (0..across * down).map(mean).collect();
+    // Half of the full strength makes a pixel ink, or what brings the strokes closest to the training pictures' 3 pixels.
+    let ink = |least: f32| Mask {
         width: across,
         height: down,
-        ink: met.iter().map(|&met| met >= least).collect(),
+        ink: means.iter().map(|&mean| mean >= least).collect(),
     };
-    let off = |mask: &Mask| stroke_width(mask).map_or(f32::INFINITY, |width| (width - 3.0).abs());
-    let best = [32, 40, 24, 48, 16].map(ink).into_iter().min_by(|a, b| off(a).total_cmp(&off(b)))?;
+    let off = |least: f32| stroke_width(&ink(least)).map_or(f32::INFINITY, |width| (width - 3.0).abs());
+    let middle = [0.5, 0.6, 0.4, 0.7, 0.3].into_iter().min_by(|&a, &b| off(a).total_cmp(&off(b)))?;
     let (width, height) = (across + 2 * MARGIN - 3, down + 2 * MARGIN - 3);
     let mut pixels = vec![0; width * height];
-    for at in (0..best.ink.len()).filter(|&at| best.ink[at]) {
-        pixels[(at / across + MARGIN - 1) * width + at % across + MARGIN - 1] = 255;
+    for (at, mean) in means.into_iter().enumerate() {
+        let level = 0.5 + (mean - middle) * STEEPNESS;
+        pixels[(at / across + MARGIN - 1) * width + at % across + MARGIN - 1] =
+            (level.clamp(0.0, 1.0) * 255.0).round() as u8;
     }
     Picture::new(width, height, pixels).ok()
 }

@@ -259,3 +259,21 @@ fn a_search_that_nobody_waits_for_ends_at_the_next_step() {
         assert!(asked.get() <= most + 3, "{most}: {}", asked.get());
     }
 }
+
+#[test]
+fn a_recognition_does_not_depend_on_the_number_of_threads() {
+    use comer::recognizer::{Options, Recognizer};
+    for coverage in COVERAGES {
+        let golden = Golden::tiny(coverage);
+        let recognizer = Recognizer::new(golden.model("weights.")).unwrap();
+        let search = SearchConfig { beam: 4, max_length: 12, answers: 3, ..SearchConfig::default() };
+        let options = Options { search, ..Options::default() };
+        let picture = picture(&golden, 0);
+        let alone = recognizer.recognize_alone(&picture, &options).unwrap();
+        for threads in [1, 2, 3, 8] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let found = pool.install(|| recognizer.recognize(&picture, &options).unwrap());
+            assert_eq!(found, alone, "{coverage} on {threads} threads");
+        }
+    }
+}
