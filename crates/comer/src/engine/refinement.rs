@@ -129,8 +129,8 @@ impl CoverageSums {
         std::mem::swap(&mut self.sums, &mut self.spare);
     }
 
-    /// Writes what to take off the attention's energies, `[prefixes, heads, cells]`: more than half of a step's work, on
-    /// as many threads as the kernels use.
+    /// Writes what to take off the attention's energies, `[prefixes, heads, cells]`, on as many threads as the
+    /// kernels use.
     pub(super) fn refine(&self, kernels: Kernels, refinement: &Refinement, grid: &Grid, out: &mut Vec<f32>) {
         let (cells, heads, channels) = (grid.cells(), refinement.heads, refinement.channels);
         let each = refinement.inputs * grid.plane();
