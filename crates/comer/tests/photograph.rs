@@ -1,4 +1,6 @@
 //! Recognition from photographs: CROHME's bitmaps on synthetic paper, read with the released weights.
+//!
+//! `COMER_PHOTO_SET=2014 COMER_PHOTO_STEP=3` reads more of them, or others than those that the cleaning was tried on.
 
 mod common;
 #[path = "common/synthetic.rs"]
@@ -13,7 +15,7 @@ use common::shared;
 use rayon::prelude::*;
 use synthetic::{SCENES, photograph};
 
-/// Every this many pictures of the set are read.
+/// Every this many pictures of the set are read, unless told otherwise.
 const STEP: usize = 24;
 /// Points of token-match ExpRate that a scene may cost.
 const MOST: f64 = 5.0;
@@ -28,7 +30,10 @@ fn photographs_cost_little() {
     };
     let model = import(checkpoint, Vocab::crohme(), &Hints::default()).unwrap();
     let recognizer = Recognizer::new(model).unwrap();
-    let samples: Vec<_> = Dataset::open(data, "2016").unwrap().samples.into_iter().step_by(STEP).collect();
+    let told = |name: &str| std::env::var(name).ok();
+    let set = told("COMER_PHOTO_SET").unwrap_or_else(|| "2016".into());
+    let step = told("COMER_PHOTO_STEP").map_or(STEP, |step| step.parse().expect("a whole number"));
+    let samples: Vec<_> = Dataset::open(data, &set).unwrap().samples.into_iter().step_by(step).collect();
     let rate = |pictures: Vec<Option<Picture>>| {
         let blank = || Picture::new(16, 16, vec![0; 256]).unwrap();
         let pictures: Vec<Picture> =
