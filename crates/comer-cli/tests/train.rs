@@ -195,8 +195,6 @@ fn killed_or_interrupted_and_resumed_a_run_is_the_same_to_the_last_digit() {
         let output = done(place.train(&recipe, &out, &["--resume", "--threads", "1"]));
         assert!(errors(&output).contains("going on after"), "{output:?}");
         assert_eq!(log(&out), expected, "{name} after {before} lines");
-        let models = [&whole, &out].map(|run| fs::read(run.join("checkpoint.safetensors")).unwrap().len());
-        assert_eq!(models[0], models[1]);
         let weights =
             [&whole, &out].map(|run| comer::ModelFile::open(run.join("last.safetensors")).unwrap().weights);
         assert!(weights[0] == weights[1], "{name}: the weights differ");
