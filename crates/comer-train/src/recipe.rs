@@ -367,6 +367,8 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use comer::config::Coverage;
+
     use super::*;
 
     #[test]
@@ -380,6 +382,26 @@ mod tests {
             let message = Recipe::parse(text).unwrap_err();
             assert!(message.contains(&format!("unknown field `{found}`")), "{message}");
             assert!(message.ends_with(&format!("did you mean `{nearest}`?")), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_recipes_of_this_repository_are_good_and_the_papers_differ_in_their_coverage_alone() {
+        let open = |name: &str| {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
+            Recipe::open(&folder.join(name)).unwrap()
+        };
+        open("default.toml");
+        assert_eq!(open("paper.toml"), Recipe::default());
+        for (name, coverage) in [
+            ("self.toml", Coverage::SelfOnly),
+            ("cross.toml", Coverage::Cross),
+            ("bttr.toml", Coverage::None),
+        ] {
+            let mut recipe = open(name);
+            assert_eq!(recipe.model.coverage, coverage, "{name}");
+            recipe.model.coverage = Coverage::Fusion;
+            assert_eq!(recipe, Recipe::default(), "{name}");
         }
     }
 
