@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Which model reads.
 #[derive(clap::Args)]
 pub struct ModelArgument {
-    /// The model file [default: the bundled model].
+    /// The model file.
     #[arg(long, value_name = "FILE", env = "COMER_MODEL")]
     pub model: Option<PathBuf>,
 }
@@ -24,7 +24,7 @@ impl ModelArgument {
 
     /// The model's name for people.
     pub fn name(&self) -> String {
-        self.model.as_ref().map_or("the bundled model".into(), |path| path.display().to_string())
+        self.model.as_ref().map_or("no model".into(), |path| path.display().to_string())
     }
 
     /// The bytes of the model file.

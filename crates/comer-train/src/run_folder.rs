@@ -78,7 +78,7 @@ impl RunFolder {
         self.log.write(&format!("{line}\n"));
     }
 
-    /// Adds a row to the metrics; `rest` are the columns that no curve shows.
+    /// Adds a row to the metrics, with what no curve shows.
     pub fn metrics(&mut self, row: Row, step: u64, size: f64, rate: f64, speed: f64, hours: f64) {
         let exp_rate = row.exp_rate.map(|rate| format!("{rate:.4}")).unwrap_or_default();
         let Row { epoch, loss, tokens, .. } = row;
