@@ -82,7 +82,7 @@ fn measure_batches(model: &ModelFile, batches: &[Vec<[usize; 3]>], threads: usiz
 
 /// A whole training step.
 fn step(config: &ModelConfig, weights: &mut Weights, memory: &mut Memory, batch: &Batch) {
-    let network = Network { config, weights, seed: 1, label_smoothing: 0.0 };
+    let network = Network { config, weights, seed: 1, label_smoothing: 0.0, symbols: None };
     let step = network.step(&batch.pixels, Grid::new(batch.sizes.clone()), &batch.formulas);
     // A rate of nothing: random formulas teach nothing.
     memory.step(&Optimizer { rate: 0.0, ..Optimizer::default() }, 0.0, weights, &step.gradients, 1.0);
@@ -106,8 +106,13 @@ fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize, 
     for _ in 0..rounds {
         let mut clock = Clock::start();
         let mut lap = |index: usize| clock.lap(&mut best[index]);
-        let network =
-            Network { config: &model.config, weights: &model.weights, seed: 1, label_smoothing: 0.0 };
+        let network = Network {
+            config: &model.config,
+            weights: &model.weights,
+            seed: 1,
+            label_smoothing: 0.0,
+            symbols: None,
+        };
         let net = network.densenet();
         let readings: Vec<Reading> = batch.formulas.iter().flat_map(|f| Reading::both(f)).collect();
         let (features, tape) = net.forward(&batch.pixels, Grid::new(batch.sizes.clone()));

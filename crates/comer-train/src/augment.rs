@@ -1,5 +1,6 @@
 //! Varies pictures: their strokes, where they are at hand, and their size.
 
+use comer::TokenId;
 use comer::image::Picture;
 use comer::ink::{Ink, Point, Stroke};
 use rand::{Rng, RngExt};
@@ -7,21 +8,37 @@ use rand::{Rng, RngExt};
 use crate::error::Result;
 use crate::recipe::Augmentation;
 use crate::samples::Sample;
+use crate::symbols;
 
-/// A sample's picture as the network is to see it in this epoch; `size` is the epoch's own factor.
-pub fn vary(sample: &Sample, recipe: &Augmentation, size: f64, random: &mut impl Rng) -> Result<Picture> {
+/// A sample's picture as the network is to see it in this epoch, and the symbol of each of its cells; `size` is the
+/// epoch's own factor.
+pub fn vary(
+    sample: &Sample,
+    recipe: &Augmentation,
+    size: f64,
+    random: &mut impl Rng,
+) -> Result<(Picture, Vec<TokenId>)> {
     let drawn = match &sample.ink {
         // What cannot be drawn is taken as it was stored.
         Some(ink) if changes_strokes(recipe) && random.random::<f64>() < recipe.share => {
-            redraw(ink, recipe, random).ok()
+            let ink = rewrite(ink, recipe, random);
+            ink.and_then(|ink| Ok((ink.draw()?, ink))).ok()
         }
         _ => None,
     };
     let [least, most] = recipe.scale;
     let factor = between(least, most, random) * size;
-    let picture = drawn.as_ref().unwrap_or(&sample.picture);
+    let (picture, ink) = match &drawn {
+        Some((picture, ink)) => (picture, Some(ink)),
+        None => (&sample.picture, sample.ink.as_ref()),
+    };
     let scaled = if factor == 1.0 { picture.clone() } else { picture.scale(factor)? };
-    Ok(scaled.fit()?)
+    let seen = scaled.fit()?;
+    let symbols = match ink {
+        Some(ink) => symbols::of_cells(&seen, ink, (picture.width(), picture.height()), &sample.strokes),
+        None => symbols::unknown(&seen),
+    };
+    Ok((seen, symbols))
 }
 
 fn changes_strokes(recipe: &Augmentation) -> bool {
@@ -33,7 +50,7 @@ fn changes_strokes(recipe: &Augmentation) -> bool {
 }
 
 /// The ink written by another hand: symbols moved and resized a little, the whole turned, slanted and stretched.
-fn redraw(ink: &Ink, recipe: &Augmentation, random: &mut impl Rng) -> comer::Result<Picture> {
+fn rewrite(ink: &Ink, recipe: &Augmentation, random: &mut impl Rng) -> comer::Result<Ink> {
     let mut strokes: Vec<Stroke> = ink.strokes().to_vec();
     if recipe.jitter > 0.0 || recipe.symbol_scale > 1.0 {
         for symbol in ink.symbols() {
@@ -48,7 +65,7 @@ fn redraw(ink: &Ink, recipe: &Augmentation, random: &mut impl Rng) -> comer::Res
         let (x, y) = ((point.x + slant * point.y) * stretch, point.y);
         *point = Point { x: cosine * x - sine * y, y: sine * x + cosine * y };
     }
-    Ink::new(strokes)?.draw()
+    Ink::new(strokes)
 }
 
 /// Moves and resizes the strokes of one symbol about their middle.
@@ -100,7 +117,8 @@ mod tests {
             vec![line(&[(0.0, 0.0), (40.0, 100.0)]), line(&[(90.0, 0.0), (90.0, 120.0), (130.0, 60.0)])];
         let symbols = [0, 1].map(|stroke| Symbol { label: "x".into(), strokes: vec![stroke] }).to_vec();
         let ink = Ink::new(strokes).unwrap().with_symbols(symbols).unwrap();
-        Sample { name: "two".into(), tokens: vec![5, 6], picture: ink.draw().unwrap(), ink: Some(ink) }
+        let picture = ink.draw().unwrap();
+        Sample { name: "two".into(), tokens: vec![5, 6], picture, ink: Some(ink), strokes: vec![5, 6] }
     }
 
     #[test]
@@ -123,8 +141,8 @@ mod tests {
     fn without_variation_the_picture_is_the_stored_one_at_the_epochs_size() {
         let none = Augmentation { scale: [1.0, 1.0], ..Augmentation::default() };
         let (sample, mut random) = (sample(), ChaCha8Rng::seed_from_u64(0));
-        assert_eq!(vary(&sample, &none, 1.0, &mut random).unwrap(), sample.picture);
-        let half = vary(&sample, &none, 0.5, &mut random).unwrap();
+        assert_eq!(vary(&sample, &none, 1.0, &mut random).unwrap().0, sample.picture);
+        let (half, _) = vary(&sample, &none, 0.5, &mut random).unwrap();
         assert_eq!(half.width(), (sample.picture.width() as f64 / 2.0).round_ties_even() as usize);
     }
 
@@ -136,7 +154,7 @@ mod tests {
         sample.ink = Some(Ink::new(vec![bar, post]).unwrap());
         let turned = Augmentation { rotation: 45.0, scale: [1.0, 1.0], ..Augmentation::default() };
         let sizes: Vec<usize> = (0..8)
-            .map(|seed| vary(&sample, &turned, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap().width())
+            .map(|seed| vary(&sample, &turned, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap().0.width())
             .collect();
         assert!(sizes.iter().any(|&width| width != sizes[0]), "{sizes:?}");
     }

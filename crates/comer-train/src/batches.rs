@@ -22,19 +22,42 @@ pub struct Batch {
     pub pictures: Vec<Picture>,
     /// The tokens of each.
     pub formulas: Vec<Vec<TokenId>>,
+    /// The symbol of each cell of each picture (see [`crate::symbols`]).
+    pub symbols: Vec<Vec<TokenId>>,
 }
 
 /// The samples of each batch of an epoch, by their places. The same for the same seed and epoch.
 pub fn plan(samples: &[Sample], recipe: &Recipe, epoch: usize) -> Vec<Vec<usize>> {
     let mut random = generator(recipe.seed, epoch, usize::MAX);
     let mut order: Vec<usize> = (0..samples.len()).collect();
-    match recipe.batches.order {
-        Order::Area => order.sort_by_key(|&index| area(&samples[index])),
-        Order::Random => order.shuffle(&mut random),
+    let limits = &recipe.batches;
+    match limits.order {
+        Order::Area => {
+            order.sort_by_key(|&index| area(&samples[index]));
+            let mut batches = group(samples, &order, limits, recipe.size(epoch));
+            batches.shuffle(&mut random);
+            batches
+        }
+        Order::Random => {
+            order.shuffle(&mut random);
+            for step in order.chunks_mut(limits.pictures * limits.accumulate) {
+                deal(samples, step, limits.accumulate);
+            }
+            group(samples, &order, limits, recipe.size(epoch))
+        }
     }
-    let mut batches = group(samples, &order, &recipe.batches, recipe.size(epoch));
-    batches.shuffle(&mut random);
-    batches
+}
+
+/// Reorders the samples of a step so that its batches have about the same area: devices that share them wait less.
+fn deal(samples: &[Sample], step: &mut [usize], batches: usize) {
+    step.sort_by_key(|&index| area(&samples[index]));
+    let mut hands = vec![Vec::new(); batches];
+    // There and back again, or the last batch would have the largest of each round.
+    let turns = (0..batches).chain((0..batches).rev()).cycle();
+    for (&index, turn) in step.iter().zip(turns) {
+        hands[turn].push(index);
+    }
+    step.copy_from_slice(&hands.concat());
 }
 
 fn area(sample: &Sample) -> usize {
@@ -82,8 +105,10 @@ pub fn make(samples: &[Sample], recipe: &Recipe, epoch: usize, place: usize, own
         augment::vary(sample, &recipe.augmentation, size, &mut random)
             .map_err(|error| Error::Data(format!("{}: {error}", sample.name)))
     };
-    let pictures = own.iter().map(picture).collect::<Result<_>>()?;
-    Ok(Batch { pictures, formulas: own.iter().map(|&index| samples[index].tokens.clone()).collect() })
+    let seen: Vec<(Picture, Vec<TokenId>)> = own.iter().map(picture).collect::<Result<_>>()?;
+    let (pictures, symbols) = seen.into_iter().unzip();
+    let formulas = own.iter().map(|&index| samples[index].tokens.clone()).collect();
+    Ok(Batch { pictures, formulas, symbols })
 }
 
 /// Hands the batches of an epoch from place `first` on to `use_batch`, in order, while threads make the next ones.
@@ -145,7 +170,8 @@ mod tests {
             .map(|index| {
                 let (width, height) = (20 + 7 * (index % 13), 16 + index % 5);
                 let picture = Picture::new(width, height, vec![0; width * height]).unwrap();
-                Sample { name: index.to_string(), tokens: vec![3 + index as u16], picture, ink: None }
+                let tokens = vec![3 + index as u16];
+                Sample { name: index.to_string(), tokens, picture, ink: None, strokes: Vec::new() }
             })
             .collect()
     }

@@ -18,6 +18,16 @@ pub fn random_model(config: ModelConfig, vocab: Vocab, seed: u64) -> Result<Mode
     Ok(ModelFile { config, vocab, provenance: Default::default(), weights })
 }
 
+/// The map that names the symbol of each cell (see [`crate::symbols`]); training alone has it, no model file.
+pub fn symbol_map(config: &ModelConfig, vocab: &Vocab, seed: u64) -> Weights {
+    let mut random = ChaCha8Rng::seed_from_u64(!seed);
+    let (outputs, inputs) = (vocab.len(), config.d_model);
+    let bound = (inputs as f32).sqrt().recip();
+    let weight = Tensor { shape: vec![outputs, inputs], data: uniform(outputs * inputs, bound, &mut random) };
+    let bias = Tensor { shape: vec![outputs], data: vec![0.0; outputs] };
+    Weights::from([("symbols.weight".into(), weight), ("symbols.bias".into(), bias)])
+}
+
 fn draw(spec: &TensorSpec, drawn: &Weights, random: &mut ChaCha8Rng) -> Vec<f32> {
     let count: usize = spec.shape.iter().product();
     let (path, leaf) = spec.name.rsplit_once('.').unwrap_or(("", &spec.name));

@@ -19,6 +19,7 @@ pub mod recipe;
 pub mod run_folder;
 pub mod samples;
 pub mod schedule;
+pub mod symbols;
 pub mod trainer;
 pub mod validation;
 

@@ -9,15 +9,16 @@ use comer::config::ModelConfig;
 use comer::image::{self, Picture};
 use comer::weights::{self, Weights, tensor_specs};
 use comer::{ModelFile, Vocab};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::batches::Batch;
 use crate::cpu::{self, Grid, NormStatistics};
 use crate::device::device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::layers::NORM_MOMENTUM;
 use crate::model::targets::Targets;
 use crate::model::{Comer, file_name, picture_tensors};
-use crate::recipe::Recipe;
+use crate::recipe::{Optimizer, Recipe};
 
 /// What a batch gave.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +29,8 @@ pub struct Step {
     pub answers: usize,
     /// Those of them that were found the likeliest.
     pub correct: usize,
+    /// The second loss, that of the cells' symbols; 0 if the recipe does not ask for it.
+    pub symbols: f64,
     /// The gradient of each trainable tensor.
     pub gradients: Weights,
     /// The running statistics after the batch.
@@ -50,33 +53,54 @@ pub trait Network: Send {
 pub struct CpuNetwork {
     config: ModelConfig,
     label_smoothing: f32,
+    symbols: f32,
+    threads: Option<ThreadPool>,
 }
 
 impl CpuNetwork {
-    /// A network of this shape.
-    pub fn new(config: ModelConfig, label_smoothing: f64) -> Self {
-        Self { config, label_smoothing: label_smoothing as f32 }
+    /// The network of a recipe.
+    pub fn new(recipe: &Recipe) -> Self {
+        let Optimizer { label_smoothing, symbols, .. } = recipe.optimizer;
+        Self {
+            config: recipe.model.clone(),
+            label_smoothing: label_smoothing as f32,
+            symbols: symbols as f32,
+            threads: None,
+        }
+    }
+
+    /// The same with threads of its own, for one of several on this machine: none waits for another.
+    pub fn with_threads(self, threads: usize) -> Result<Self> {
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|error| Error::Data(format!("threads cannot be started: {error}")))?;
+        Ok(Self { threads: Some(pool), ..self })
     }
 }
 
 impl Network for CpuNetwork {
     fn step(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<Step> {
+        let symbols = batch.symbols.concat();
         let network = cpu::Network {
             config: &self.config,
             weights,
             seed: (seed ^ (seed >> 32)) as u32,
             label_smoothing: self.label_smoothing,
+            symbols: (self.symbols > 0.0).then_some((self.symbols, &symbols)),
         };
         let sizes = batch.pictures.iter().map(|picture| (picture.height(), picture.width())).collect();
         let pixels: Vec<f32> =
             batch.pictures.iter().flat_map(Picture::pixels).map(|&pixel| f32::from(pixel) / 255.0).collect();
-        let step = network.step(&pixels, Grid::new(sizes), &batch.formulas);
+        let work = || network.step(&pixels, Grid::new(sizes), &batch.formulas);
+        let step = match &self.threads {
+            Some(pool) => pool.install(work),
+            None => work(),
+        };
         let mut running = Weights::new();
         for statistics in &step.statistics {
             follow(statistics, weights, &mut running);
         }
-        let cpu::Step { loss, answers, correct, gradients, .. } = step;
-        Ok(Step { loss, answers, correct, gradients, running })
+        let cpu::Step { loss, answers, correct, symbols, gradients, .. } = step;
+        Ok(Step { loss, answers, correct, symbols, gradients, running })
     }
 }
 
@@ -124,15 +148,23 @@ impl Network for Several {
 /// The network on the devices of a list of names: `cpu` for our own kernels, `cpu-burn` for Burn's, or GPUs, as in
 /// `cuda:0,cuda:1`.
 pub fn by_name(names: &str, recipe: &Recipe, vocab: &Vocab) -> Result<Box<dyn Network>> {
+    let names: Vec<&str> = names.split(',').map(str::trim).collect();
     let networks: Vec<_> =
-        names.split(',').map(|name| one(name.trim(), recipe, vocab)).collect::<Result<_>>()?;
+        names.iter().map(|name| one(name, names.len(), recipe, vocab)).collect::<Result<_>>()?;
     Ok(Box::new(Several(networks)))
 }
 
-fn one(name: &str, recipe: &Recipe, vocab: &Vocab) -> Result<Box<dyn Network>> {
-    let smoothing = recipe.optimizer.label_smoothing;
+/// One of `count` devices.
+fn one(name: &str, count: usize, recipe: &Recipe, vocab: &Vocab) -> Result<Box<dyn Network>> {
+    let Optimizer { label_smoothing: smoothing, symbols, .. } = recipe.optimizer;
     if name == "cpu" {
-        return Ok(Box::new(CpuNetwork::new(recipe.model.clone(), smoothing)));
+        let network = CpuNetwork::new(recipe);
+        let threads = (rayon::current_num_threads() / count).max(1);
+        return Ok(Box::new(if count > 1 { network.with_threads(threads)? } else { network }));
+    }
+    if symbols > 0.0 {
+        let reason = format!("optimizer.symbols = {symbols} needs the device cpu, found {name}");
+        return Err(Error::Data(reason));
     }
     let device = device(if name == "cpu-burn" { "cpu" } else { name })?;
     Ok(Box::new(BurnNetwork::new(recipe.model.clone(), vocab.clone(), smoothing, &device)))
@@ -181,6 +213,7 @@ impl Network for BurnNetwork {
             loss: f64::from(value),
             answers: targets.count(),
             correct,
+            symbols: 0.0,
             gradients: collector.found,
             running,
         })

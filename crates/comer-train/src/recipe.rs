@@ -111,6 +111,9 @@ pub struct Optimizer {
     pub clip: f64,
     /// The share of each answer that is spread over all tokens.
     pub label_smoothing: f64,
+    /// The weight of a second loss, which asks the encoder for the symbol of each cell where strokes tell; 0 for none.
+    /// By our own kernels alone.
+    pub symbols: f64,
     /// How much of the averaged weights stays at each step; 0 for no averaging. Averaged weights are what is validated
     /// and kept.
     pub average: f64,
@@ -225,6 +228,7 @@ impl Default for Optimizer {
             weight_decay: 1e-4,
             clip: 0.0,
             label_smoothing: 0.0,
+            symbols: 0.0,
             average: 0.0,
         }
     }
@@ -310,6 +314,7 @@ impl Recipe {
             ("optimizer.weight_decay", optimizer.weight_decay, 0.0, 1.0),
             ("optimizer.clip", optimizer.clip, 0.0, 1e9),
             ("optimizer.label_smoothing", optimizer.label_smoothing, 0.0, 0.9),
+            ("optimizer.symbols", optimizer.symbols, 0.0, 100.0),
             ("optimizer.average", optimizer.average, 0.0, 0.999_999),
             ("schedule.factor", schedule.factor, 0.0, 1.0),
             ("schedule.warm_up", schedule.warm_up, 0.0, 1.0),

@@ -5,6 +5,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use comer::model_file::{Precision, write_whole};
+use comer::weights::tensor_specs;
 use comer::{ModelFile, Vocab};
 
 use crate::checkpoint::Checkpoint;
@@ -134,7 +135,13 @@ pub fn model_file(
 ) -> ModelFile {
     let memory = &checkpoint.memory;
     let weights = if memory.average.is_empty() { &checkpoint.weights } else { &memory.average };
-    ModelFile { config: recipe.model.clone(), vocab: vocab.clone(), provenance, weights: weights.clone() }
+    let specs = tensor_specs(&recipe.model, vocab.len());
+    let own = specs.into_iter().map(|spec| {
+        let tensor = weights[&spec.name].clone();
+        (spec.name, tensor)
+    });
+    let weights = own.collect();
+    ModelFile { config: recipe.model.clone(), vocab: vocab.clone(), provenance, weights }
 }
 
 /// A file that grows line by line. What cannot be written, on a full disk, waits for the next time.

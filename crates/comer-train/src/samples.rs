@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use comer::dataset::Dataset;
 use comer::image::Picture;
 use comer::ink::Ink;
+use comer::vocab::PAD;
 use comer::{TokenId, Vocab};
 use rayon::prelude::*;
 
@@ -23,6 +24,8 @@ pub struct Sample {
     pub picture: Picture,
     /// The strokes it was drawn from, if they are at hand.
     pub ink: Option<Ink>,
+    /// The symbol that each stroke belongs to; padding where that is not known.
+    pub strokes: Vec<TokenId>,
 }
 
 /// The samples of a run.
@@ -47,12 +50,20 @@ impl Samples {
             for sample in set.samples {
                 let comer::dataset::Sample { name, caption, picture } = sample;
                 match vocab.encode(&caption) {
-                    Ok(tokens) => samples.training.push(Sample { name, tokens, picture, ink: None }),
+                    Ok(tokens) => {
+                        samples.training.push(Sample {
+                            name,
+                            tokens,
+                            picture,
+                            ink: None,
+                            strokes: Vec::new(),
+                        });
+                    }
                     Err(error) => samples.problems.push(format!("{name}: {error}")),
                 }
             }
         }
-        samples.find_ink(ink)?;
+        samples.find_ink(ink, vocab)?;
         samples.split(recipe);
         if samples.training.is_empty() {
             let places: Vec<String> = data.iter().map(|path| path.display().to_string()).collect();
@@ -83,7 +94,7 @@ impl Samples {
         (self.training, self.hold_out) = (training, hold_out);
     }
 
-    fn find_ink(&mut self, folders: &[PathBuf]) -> Result<()> {
+    fn find_ink(&mut self, folders: &[PathBuf], vocab: &Vocab) -> Result<()> {
         let mut files = HashMap::new();
         for folder in folders {
             collect(folder, &mut files).map_err(|reason| Error::File { path: folder.clone(), reason })?;
@@ -93,6 +104,7 @@ impl Samples {
             let read = std::fs::read(path).map_err(|error| error.to_string());
             match read.and_then(|bytes| Ink::from_inkml(&bytes).map_err(|error| error.to_string())) {
                 Ok(ink) => {
+                    sample.strokes = symbols_of_strokes(&ink, vocab);
                     sample.ink = Some(ink);
                     None
                 }
@@ -103,6 +115,17 @@ impl Samples {
         self.problems.extend(problems.into_iter().flatten());
         Ok(())
     }
+}
+
+/// The symbol that each stroke belongs to, where the ink tells and the vocabulary has it.
+fn symbols_of_strokes(ink: &Ink, vocab: &Vocab) -> Vec<TokenId> {
+    let mut tokens = vec![PAD; ink.strokes().len()];
+    for symbol in ink.symbols() {
+        if let Ok([token]) = vocab.encode(&symbol.label).as_deref() {
+            symbol.strokes.iter().for_each(|&stroke| tokens[stroke] = *token);
+        }
+    }
+    tokens
 }
 
 /// A number in 0..1 that depends on the formula alone.
@@ -139,6 +162,7 @@ mod tests {
             tokens: vec![3 + index % 50, 4],
             picture: picture.clone(),
             ink: None,
+            strokes: Vec::new(),
         };
         let mut samples = Samples { training: (0..400).map(sample).collect(), ..Samples::default() };
         samples.split(&recipe::Data { hold_out: 0.2, ..recipe::Data::default() });
@@ -158,6 +182,7 @@ mod tests {
             tokens: vec![5; tokens],
             picture: picture.clone(),
             ink: None,
+            strokes: Vec::new(),
         };
         let mut samples =
             Samples { training: vec![sample("short", 3), sample("long", 9)], ..Samples::default() };

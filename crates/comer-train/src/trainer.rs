@@ -1,19 +1,19 @@
 //! The training loop, from the first step to the last, and from any checkpoint on.
 
-use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use comer::model_file::Provenance;
-use comer::weights::{Tensor, Weights};
+use comer::weights::Weights;
 use comer::{ModelFile, Vocab};
+use rayon::prelude::*;
 use serde_json::json;
 
 use crate::batches::{self, Batch};
 use crate::checkpoint::{Checkpoint, Tally};
 use crate::curves::Row;
 use crate::error::{Error, Result};
-use crate::initial::random_model;
+use crate::initial::{random_model, symbol_map};
 use crate::network::{Network, Step};
 use crate::optimizer;
 use crate::recipe::Recipe;
@@ -92,7 +92,11 @@ impl Trainer<'_> {
     /// The state before the first step.
     pub fn start(recipe: &Recipe, vocab: &Vocab) -> Result<Checkpoint> {
         let model = random_model(recipe.model.clone(), vocab.clone(), recipe.seed)?;
-        Ok(Checkpoint { weights: model.weights, ..Checkpoint::default() })
+        let mut weights = model.weights;
+        if recipe.optimizer.symbols > 0.0 {
+            weights.extend(symbol_map(&recipe.model, vocab, recipe.seed));
+        }
+        Ok(Checkpoint { weights, ..Checkpoint::default() })
     }
 
     /// Trains from `state` to the recipe's last epoch.
@@ -144,7 +148,7 @@ impl Trainer<'_> {
             }
             let rate =
                 recipe.schedule.share(state.place.step, steps, &state.place.plateau) * recipe.optimizer.rate;
-            let loss = self.step(state, &std::mem::take(&mut group), rate)?;
+            let (loss, symbols) = self.step(state, &std::mem::take(&mut group), rate)?;
             state.place.batch = place + 1;
             let seconds = began.elapsed().as_secs_f64();
             began = Instant::now();
@@ -152,7 +156,7 @@ impl Trainer<'_> {
             state.place.seconds += seconds;
             let place = &state.place;
             self.folder.log(&json!({
-                "step": place.step, "epoch": place.epoch, "loss": loss, "rate": rate,
+                "step": place.step, "epoch": place.epoch, "loss": loss, "symbols": symbols, "rate": rate,
                 "pictures": place.tally.pictures,
             }));
             watch(Event::Step {
@@ -172,8 +176,8 @@ impl Trainer<'_> {
         })
     }
 
-    /// One step: the mean gradient of a group of batches. Answers their mean loss.
-    fn step(&mut self, state: &mut Checkpoint, group: &[Batch], rate: f64) -> Result<f64> {
+    /// One step: the mean gradient of a group of batches. Answers their mean losses, the second one that of the symbols.
+    fn step(&mut self, state: &mut Checkpoint, group: &[Batch], rate: f64) -> Result<(f64, f64)> {
         let first = state.place.step * self.recipe.batches.accumulate as u64;
         let seed = self.recipe.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(first);
         let steps = self.network.steps(&state.weights, group, seed)?;
@@ -192,7 +196,7 @@ impl Trainer<'_> {
         state.memory.step(&self.recipe.optimizer, rate, &mut state.weights, &total.gradients, length);
         state.memory.follow(&self.recipe.optimizer, &state.weights);
         state.place.step += 1;
-        Ok(loss)
+        Ok((loss, total.symbols))
     }
 
     /// Refuses a step that would spoil the weights.
@@ -290,28 +294,25 @@ impl Trainer<'_> {
     }
 }
 
-/// The mean of the losses, gradients and running statistics of the batches of a step.
-fn mean(steps: Vec<Step>) -> Step {
+/// The mean of the losses, gradients and running statistics of the batches of a step, of which there is at least one.
+fn mean(mut steps: Vec<Step>) -> Step {
     let share = (steps.len() as f32).recip();
-    let mut total = Step::default();
-    let add = |sums: &mut Weights, parts: Weights| {
-        for (name, part) in parts {
-            match sums.entry(name) {
-                Entry::Vacant(entry) => {
-                    let data = part.data.iter().map(|x| x * share).collect();
-                    entry.insert(Tensor { data, ..part });
-                }
-                Entry::Occupied(mut entry) => {
-                    let sum = &mut entry.get_mut().data;
-                    sum.iter_mut().zip(&part.data).for_each(|(sum, x)| *sum += x * share);
-                }
+    let mut total = steps.remove(0);
+    let add = |sums: &mut Weights, parts: fn(&Step) -> &Weights| {
+        sums.par_iter_mut().for_each(|(name, sum)| {
+            for step in &steps {
+                sum.data.iter_mut().zip(&parts(step)[name].data).for_each(|(sum, x)| *sum += x);
             }
-        }
+            sum.data.iter_mut().for_each(|x| *x *= share);
+        });
     };
-    for step in steps {
-        total.loss += step.loss * f64::from(share);
-        add(&mut total.gradients, step.gradients);
-        add(&mut total.running, step.running);
+    add(&mut total.gradients, |step| &step.gradients);
+    add(&mut total.running, |step| &step.running);
+    for step in &steps {
+        total.loss += step.loss;
+        total.symbols += step.symbols;
     }
+    total.loss *= f64::from(share);
+    total.symbols *= f64::from(share);
     total
 }

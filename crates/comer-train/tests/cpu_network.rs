@@ -7,11 +7,14 @@ mod plain;
 
 use burn::prelude::*;
 use comer::TokenId;
+use comer::vocab::PAD;
 use comer::weights::{Weights, tensor_specs};
 use comer_train::cpu::{Features, Grid, Network, Reading, Step};
+use comer_train::initial::symbol_map;
 use comer_train::model::Comer;
 use comer_train::model::position::Padding;
 use comer_train::model::targets::Targets;
+use comer_train::symbols::NOTHING;
 use common::Golden;
 use plain::{by_name, noise};
 
@@ -24,7 +27,13 @@ fn loss_and_gradients_of_the_tiny_models_are_the_authors() {
         let file = golden.model("weights.");
         let images = golden.get("input.images");
         let [count, _, height, width] = images.shape[..] else { panic!("four dimensions") };
-        let network = Network { config: &file.config, weights: &file.weights, seed: 0, label_smoothing: 0.0 };
+        let network = Network {
+            config: &file.config,
+            weights: &file.weights,
+            seed: 0,
+            label_smoothing: 0.0,
+            symbols: None,
+        };
         let net = network.densenet();
 
         // The authors' pictures are padded. So are those that our DenseNet is given; the decoder sees the real cells.
@@ -74,7 +83,13 @@ fn a_step_is_that_of_the_plain_model_on_pictures_of_one_size() {
         let expected: Vec<f32> = loss.clone().into_data().try_to_vec().unwrap();
         let gradients = by_name(&plain, &loss.backward());
 
-        let network = Network { config: &file.config, weights: &file.weights, seed: 3, label_smoothing: 0.0 };
+        let network = Network {
+            config: &file.config,
+            weights: &file.weights,
+            seed: 3,
+            label_smoothing: 0.0,
+            symbols: None,
+        };
         let step = network.step(&pixels, Grid::new(vec![(height, width); 3]), &formulas);
         assert!((step.loss - f64::from(expected[0])).abs() <= 1e-5, "{name}: {} {expected:?}", step.loss);
         assert_eq!(step.answers, 30);
@@ -101,18 +116,24 @@ fn a_step_is_that_of_the_plain_model_on_pictures_of_one_size() {
 }
 
 #[test]
-fn gradients_with_dropout_and_smoothing_are_what_finite_differences_show() {
+fn gradients_with_dropout_smoothing_and_symbols_are_what_finite_differences_show() {
     let (sizes, pixels, formulas) = uneven_batch();
+    let cells: usize = sizes.iter().map(|&(height, width)| height.div_ceil(16) * width.div_ceil(16)).sum();
+    let symbols: Vec<TokenId> = (0..cells).map(|cell| [PAD, NOTHING, 7, 60][cell % 4]).collect();
     for name in TINY {
         let mut file = common::golden_model(name);
         (file.config.encoder_dropout, file.config.dropout) = (0.2, 0.3);
+        let symbol_map = symbol_map(&file.config, &file.vocab, 1);
+        file.weights.extend(symbol_map);
         let step = |weights: &Weights| {
-            let network = Network { config: &file.config, weights, seed: 5, label_smoothing: 0.1 };
+            let (config, symbols) = (&file.config, Some((0.7, &symbols[..])));
+            let network = Network { config, weights, seed: 5, label_smoothing: 0.1, symbols };
             network.step(&pixels, Grid::new(sizes.clone()), &formulas)
         };
         let Step { gradients, .. } = step(&file.weights);
         let names = gradients.keys().filter(|tensor| {
             tensor.starts_with("decoder.")
+                || tensor.starts_with("symbols.")
                 || tensor.starts_with("encoder.projection")
                 || *tensor == "encoder.norm.weight"
         });
@@ -129,7 +150,8 @@ fn gradients_with_dropout_and_smoothing_are_what_finite_differences_show() {
                 for (w, g) in weights.get_mut(tensor).unwrap().data.iter_mut().zip(&gradients[tensor].data) {
                     *w += (sign * length * f64::from(*g) / norm) as f32;
                 }
-                step(&weights).loss
+                let step = step(&weights);
+                step.loss + 0.7 * step.symbols
             };
             let slope = (moved(1.0) - moved(-1.0)) / (2.0 * length);
             assert!(
@@ -147,7 +169,13 @@ fn results_do_not_depend_on_the_number_of_threads() {
     (file.config.encoder_dropout, file.config.dropout) = (0.2, 0.3);
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let network = Network { config: &file.config, weights: &file.weights, seed: 5, label_smoothing: 0.1 };
+        let network = Network {
+            config: &file.config,
+            weights: &file.weights,
+            seed: 5,
+            label_smoothing: 0.1,
+            symbols: None,
+        };
         pool.install(|| network.step(&pixels, Grid::new(sizes.clone()), &formulas))
     };
     let one = run(1);
@@ -161,7 +189,13 @@ fn results_do_not_depend_on_the_number_of_threads() {
 #[test]
 fn a_reading_is_not_changed_by_the_padding_after_it_but_for_the_norm_of_the_refinement() {
     let file = common::golden_model("bttr");
-    let network = Network { config: &file.config, weights: &file.weights, seed: 0, label_smoothing: 0.0 };
+    let network = Network {
+        config: &file.config,
+        weights: &file.weights,
+        seed: 0,
+        label_smoothing: 0.0,
+        symbols: None,
+    };
     let grid = Grid::new(vec![(2, 5)]);
     let channels = file.config.encoder_channels();
     let features = Features { rows: noise(channels * grid.stride, 1), grid };

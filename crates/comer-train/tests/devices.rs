@@ -15,7 +15,8 @@ fn samples() -> Samples {
     let sample = |index: usize| {
         let pixels = (0..48 * 32).map(|pixel| if (pixel * (index + 3)) % 11 < 3 { 255 } else { 0 }).collect();
         let tokens = (0..4).map(|place| 3 + ((index + place * 7) % 20) as u16).collect();
-        Sample { name: index.to_string(), tokens, picture: Picture::new(48, 32, pixels).unwrap(), ink: None }
+        let picture = Picture::new(48, 32, pixels).unwrap();
+        Sample { name: index.to_string(), tokens, picture, ink: None, strokes: Vec::new() }
     };
     Samples { training: (0..24).map(sample).collect(), ..Samples::default() }
 }

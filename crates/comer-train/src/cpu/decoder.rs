@@ -2,6 +2,7 @@
 //!
 //! Linear maps run over the tokens of all sequences at once, attention over each sequence for itself.
 
+use comer::TokenId;
 use comer::weights::Weights;
 use rayon::prelude::*;
 
@@ -9,7 +10,7 @@ use super::attention::{SelfAttention, SelfTape};
 use super::cross::{CrossAttention, CrossTape};
 use super::densenet::{Features, NormStatistics};
 use super::linear::{LayerNorm, LayerNormTape, Linear, activate, add, deactivate, dropped, entry, join};
-use super::loss::{Loss, cross_entropy};
+use super::loss::{Loss, cross_entropy, symbol_entropy};
 use super::product::{Matrix, Threads, multiply};
 use super::scene::{Scene, Site};
 use crate::model::position::{encode, share};
@@ -21,6 +22,8 @@ pub(super) struct Decoded {
     pub statistics: Vec<NormStatistics>,
     /// The gradient of the features' rows.
     pub features: Vec<f32>,
+    /// The loss of the cells' symbols.
+    pub symbols: f64,
 }
 
 struct LayerTape {
@@ -36,9 +39,16 @@ struct LayerTape {
 }
 
 /// Forward and backward, from the features of the scene's pictures.
-pub(super) fn read(scene: &Scene, features: &Features, smoothing: f32) -> Decoded {
+pub(super) fn read(
+    scene: &Scene,
+    features: &Features,
+    smoothing: f32,
+    symbols: Option<(f32, &[TokenId])>,
+) -> Decoded {
     let mut gradients = Weights::new();
-    let (memory, memory_tape) = look(scene, features);
+    let cells = Linear::new(scene.weights, "encoder.projection").forward(feature_rows(features));
+    let named = symbols.map(|(weight, symbols)| name_cells(scene, &cells, symbols, weight, &mut gradients));
+    let (memory, memory_tape) = look(scene, cells);
     let (mut x, word_tapes) = embed(scene);
     let mut tapes: Vec<LayerTape> = Vec::with_capacity(scene.config.decoder_layers);
     for index in 0..scene.config.decoder_layers {
@@ -67,15 +77,31 @@ pub(super) fn read(scene: &Scene, features: &Features, smoothing: f32) -> Decode
     }
     statistics.reverse();
     embed_back(scene, &word_tapes, gradient, &mut gradients);
-    let features = look_back(scene, features, &memory_tape, memory_gradient, &mut gradients);
-    Decoded { loss, gradients, statistics, features }
+    let (symbols, further) = named.unwrap_or_default();
+    let features = look_back(scene, features, &memory_tape, memory_gradient, &further, &mut gradients);
+    Decoded { loss, gradients, statistics, features, symbols }
+}
+
+/// The loss of naming the symbol of each cell, and the gradient of the cells, `[cells][d_model]`.
+fn name_cells(
+    scene: &Scene,
+    cells: &[f32],
+    symbols: &[TokenId],
+    weight: f32,
+    gradients: &mut Weights,
+) -> (f64, Vec<f32>) {
+    let d = scene.config.d_model;
+    let linear = Linear::new(scene.weights, "symbols");
+    let rows = Matrix::rows(cells, cells.len() / d, d, d);
+    let mut logits = linear.forward(rows);
+    let loss = symbol_entropy(&mut logits, symbols, weight);
+    linear.note(rows, &logits, gradients);
+    (loss, linear.back(&logits))
 }
 
 /// The features, projected to the decoder's width, with the places of the cells added: `[cells][d_model]`
-fn look(scene: &Scene, features: &Features) -> (Vec<f32>, LayerNormTape) {
+fn look(scene: &Scene, mut cells: Vec<f32>) -> (Vec<f32>, LayerNormTape) {
     let d = scene.config.d_model;
-    let linear = Linear::new(scene.weights, "encoder.projection");
-    let mut cells = linear.forward(feature_rows(features));
     for place in scene.cells.pictures() {
         let axis = |length: usize| -> Vec<f32> {
             (1..=length).flat_map(|part| encode(share(part, length), d / 2)).collect()
@@ -91,16 +117,18 @@ fn look(scene: &Scene, features: &Features) -> (Vec<f32>, LayerNormTape) {
     LayerNorm::new(scene.weights, "encoder.norm").forward(cells)
 }
 
-/// The gradient of the features' rows.
+/// The gradient of the features' rows; `further` is added to that of the projected features.
 fn look_back(
     scene: &Scene,
     features: &Features,
     tape: &LayerNormTape,
     mut gradient: Vec<f32>,
+    further: &[f32],
     gradients: &mut Weights,
 ) -> Vec<f32> {
     let (d, grid) = (scene.config.d_model, &features.grid);
     LayerNorm::new(scene.weights, "encoder.norm").backward(tape, &mut gradient, gradients);
+    add(&mut gradient, further);
     let linear = Linear::new(scene.weights, "encoder.projection");
     linear.note(feature_rows(features), &gradient, gradients);
     let mut result = vec![0.0; features.rows.len()];

@@ -1,11 +1,16 @@
 //! Cross entropy of the answers, with label smoothing, forward and backward at once.
 
 use super::simd::vectorised;
+use comer::TokenId;
 use comer::vocab::PAD;
 use rayon::prelude::*;
 
 use super::scene::Scene;
 use super::softmax;
+use crate::symbols::NOTHING;
+
+/// What a cell without ink counts beside one with a symbol: most cells are empty.
+const EMPTY: f32 = 0.1;
 
 /// How well a batch was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -50,4 +55,29 @@ pub(super) fn cross_entropy(scene: &Scene, logits: &mut [f32], smoothing: f32) -
     let found: Vec<(f64, bool)> = logits.par_chunks_exact_mut(width).zip(&answers).map(row).collect();
     let mean = found.iter().map(|(loss, _)| loss).sum::<f64>() / counted.max(1) as f64;
     Loss { mean, answers: counted, correct: found.iter().filter(|(_, correct)| *correct).count() }
+}
+
+/// The loss of `logits` (`[cells][vocabulary]`) for the symbols of the cells, the mean over those that are known; the
+/// logits become their own gradient times `weight`.
+pub(super) fn symbol_entropy(logits: &mut [f32], symbols: &[TokenId], weight: f32) -> f64 {
+    let count = |symbol: TokenId| match symbol {
+        PAD => 0.0,
+        NOTHING => EMPTY,
+        _ => 1.0,
+    };
+    let total: f32 = symbols.iter().map(|&symbol| count(symbol)).sum::<f32>().max(1.0);
+    let width = logits.len() / symbols.len();
+    let row = |(row, &symbol): (&mut [f32], &TokenId)| {
+        let (share, answer) = (count(symbol) / total, usize::from(symbol));
+        let energy = row[answer];
+        let logarithm = vectorised(
+            #[inline(always)]
+            || softmax::forward(row),
+        );
+        row[answer] -= 1.0;
+        row.iter_mut().for_each(|x| *x *= share * weight);
+        f64::from(share) * f64::from(logarithm - energy)
+    };
+    let losses: Vec<f64> = logits.par_chunks_exact_mut(width).zip(symbols).map(row).collect();
+    losses.iter().sum()
 }

@@ -19,6 +19,8 @@ pub struct Network<'a> {
     pub seed: u32,
     /// How far from certain the decoder should be: 0 for the plain cross entropy.
     pub label_smoothing: f32,
+    /// The weight of the second loss and the symbol of each cell (see [`crate::symbols`]); `None` for no such loss.
+    pub symbols: Option<(f32, &'a [TokenId])>,
 }
 
 /// What a batch gave.
@@ -29,6 +31,8 @@ pub struct Step {
     pub answers: usize,
     /// How many of them the decoder held for the likeliest.
     pub correct: usize,
+    /// The second loss, before its weight; 0 if it was not asked for.
+    pub symbols: f64,
     /// Of the weights that training changes, by their names in the model file.
     pub gradients: Weights,
     /// Of every batch norm; the refinement's stand last, one for each use of it, in order.
@@ -63,11 +67,12 @@ impl Network<'_> {
     /// If there are not twice as many readings as pictures, or none.
     pub fn read(&self, features: &Features, readings: &[Reading]) -> (Step, Vec<f32>) {
         let scene = Scene::new(self.config, self.weights, self.seed, features.grid.clone(), readings);
-        let decoded = decoder::read(&scene, features, self.label_smoothing);
+        let decoded = decoder::read(&scene, features, self.label_smoothing, self.symbols);
         let step = Step {
             loss: decoded.loss.mean,
             answers: decoded.loss.answers,
             correct: decoded.loss.correct,
+            symbols: decoded.symbols,
             gradients: decoded.gradients,
             statistics: decoded.statistics,
         };

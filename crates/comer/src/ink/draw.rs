@@ -43,7 +43,7 @@ impl Ink {
     }
 
     /// Tells of every pixel of [`Self::draw`] that the middle of the pen comes to, with the number of the stroke.
-    pub(crate) fn pen(&self, mut tell: impl FnMut(usize, [usize; 2])) {
+    pub fn pen(&self, mut tell: impl FnMut(usize, [usize; 2])) {
         let strokes = pixels(&whole_numbers(&self.strokes));
         walk(&strokes, |stroke, at| tell(stroke, at.map(|side| side as usize + MARGIN)));
     }
