@@ -23,6 +23,8 @@ use crate::common::{read_vocab, use_threads};
   comer train configs/default.toml --data crohme.zip --out runs/default
   comer train configs/default.toml --data crohme.zip --out runs/default --resume
   comer train configs/default.toml --data crohme.zip --ink inkml/train --out runs/ink
+  comer train configs/default.toml --data crohme.zip --device cpu,cpu --out runs/two-networks
+  comer train configs/by-heart.toml --data crohme.zip --out runs/by-heart
   comer train configs/paper.toml --data crohme.zip --device cuda:0 --out runs/paper")]
 pub struct Arguments {
     /// The recipe, a TOML file; configs/ has some.
@@ -39,7 +41,8 @@ pub struct Arguments {
     /// Go on from the run's checkpoint, exactly as if it had never stopped.
     #[arg(long)]
     resume: bool,
-    /// Where to compute: cpu, cuda:0, wgpu; cpu-burn is the cpu without our own kernels.
+    /// Where to compute: cpu, cuda:0, wgpu; cpu-burn is the cpu without our own kernels. Several, separated by commas,
+    /// share the batches of each step; cpu,cpu is two networks with half of the threads each.
     #[arg(long, default_value = "cpu")]
     device: String,
     /// The vocabulary, one token a line [default: CROHME's].
@@ -82,7 +85,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let place = &state.place;
         eprintln!("comer: going on after epoch {}, batch {}, step {}", place.epoch, place.batch, place.step);
     }
-    let mut view = View::new(recipe.epochs);
+    let mut view = View::new(&recipe);
     let trainer = Trainer {
         recipe: &recipe,
         vocab: &vocab,
@@ -94,7 +97,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let outcome = trainer.run(state, &mut |event| view.show(&event))?;
     view.clear();
-    finish(arguments, &outcome)
+    finish(arguments, &recipe, &outcome)
 }
 
 pub fn interrupt() {
@@ -118,12 +121,12 @@ pub fn provenance(data: &[PathBuf], ink: &[PathBuf]) -> comer::model_file::Prove
     provenance
 }
 
-fn finish(arguments: &Arguments, outcome: &Outcome) -> Result<ExitCode> {
+fn finish(arguments: &Arguments, recipe: &Recipe, outcome: &Outcome) -> Result<ExitCode> {
     let Outcome { finished, epochs, steps, best } = outcome;
     let out = arguments.out.display();
     if arguments.json {
         let text = json!({ "run": out.to_string(), "finished": finished, "epochs": epochs, "steps": steps,
-            "hold_out_token_match": best });
+            recipe.validation.on.names().1: best });
         writeln!(std::io::stdout().lock(), "{text:#}")?;
     } else {
         writeln!(std::io::stdout().lock(), "{out}")?;
@@ -139,19 +142,21 @@ fn finish(arguments: &Arguments, outcome: &Outcome) -> Result<ExitCode> {
 pub struct View {
     bar: ProgressBar,
     epochs: usize,
+    read: &'static str,
     terminal: bool,
     spoke: Instant,
     exp_rate: String,
 }
 
 impl View {
-    pub fn new(epochs: usize) -> Self {
+    pub fn new(recipe: &Recipe) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} steps, {eta} left\n{msg}");
         let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
         Self {
             bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
-            epochs,
+            epochs: recipe.epochs,
+            read: recipe.validation.on.names().0,
             terminal,
             spoke: Instant::now(),
             exp_rate: String::new(),
@@ -189,7 +194,7 @@ impl View {
             Event::Epoch { row, speed, best } => {
                 let exp_rate = row.exp_rate.map(|rate| {
                     let best = if *best { ", the best so far" } else { "" };
-                    format!(", hold-out ExpRate (token match) {:.2} %{best}", 100.0 * rate)
+                    format!(", ExpRate (token match) of the {} {:.2} %{best}", self.read, 100.0 * rate)
                 });
                 if let Some(text) = &exp_rate {
                     self.exp_rate = text.clone();

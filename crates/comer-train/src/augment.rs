@@ -1,8 +1,10 @@
-//! Varies pictures: their strokes, where they are at hand, and their size.
+//! Varies pictures: their strokes, where they are at hand, their size and their pixels.
+
+mod picture;
 
 use comer::TokenId;
 use comer::image::Picture;
-use comer::ink::{Ink, Point, Stroke};
+use comer::ink::{Ink, PEN, Point, Stroke};
 use rand::{Rng, RngExt};
 
 use crate::error::Result;
@@ -22,7 +24,8 @@ pub fn vary(
         // What cannot be drawn is taken as it was stored.
         Some(ink) if changes_strokes(recipe) && random.random::<f64>() < recipe.share => {
             let ink = rewrite(ink, recipe, random);
-            ink.and_then(|ink| Ok((ink.draw()?, ink))).ok()
+            let pen = pen(recipe, random);
+            ink.and_then(|ink| Ok((ink.draw_with(pen)?, ink))).ok()
         }
         _ => None,
     };
@@ -33,7 +36,7 @@ pub fn vary(
         None => (&sample.picture, sample.ink.as_ref()),
     };
     let scaled = if factor == 1.0 { picture.clone() } else { picture.scale(factor)? };
-    let seen = scaled.fit()?;
+    let seen = picture::spoil(scaled.fit()?, recipe, random)?;
     let symbols = match ink {
         Some(ink) => symbols::of_cells(&seen, ink, (picture.width(), picture.height()), &sample.strokes),
         None => symbols::unknown(&seen),
@@ -47,6 +50,13 @@ fn changes_strokes(recipe: &Augmentation) -> bool {
         || recipe.stretch > 1.0
         || recipe.jitter > 0.0
         || recipe.symbol_scale > 1.0
+        || recipe.pen != [PEN; 2]
+}
+
+/// The side of the pen.
+fn pen(recipe: &Augmentation, random: &mut impl Rng) -> usize {
+    let [thinnest, thickest] = recipe.pen;
+    if thinnest == thickest { thinnest } else { random.random_range(thinnest..=thickest) }
 }
 
 /// The ink written by another hand: symbols moved and resized a little, the whole turned, slanted and stretched.
@@ -157,5 +167,22 @@ mod tests {
             .map(|seed| vary(&sample, &turned, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap().0.width())
             .collect();
         assert!(sizes.iter().any(|&width| width != sizes[0]), "{sizes:?}");
+    }
+
+    #[test]
+    fn a_thicker_pen_leaves_more_ink() {
+        let sample = sample();
+        let ink_of = |side: usize| {
+            let pen = Augmentation { pen: [side, side], scale: [1.0, 1.0], ..Augmentation::default() };
+            let (picture, symbols) = vary(&sample, &pen, 1.0, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
+            assert_eq!(
+                (picture.width(), picture.height()),
+                (sample.picture.width(), sample.picture.height())
+            );
+            assert!(symbols.contains(&5) && symbols.contains(&6));
+            picture.pixels().iter().filter(|&&pixel| pixel > 0).count()
+        };
+        let inks = [1, 2, 3, 4, 5].map(ink_of);
+        assert!(inks.is_sorted_by(|a, b| a < b), "{inks:?}");
     }
 }

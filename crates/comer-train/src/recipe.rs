@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use comer::config::{ModelConfig, SearchConfig, Strategy};
+use comer::ink::{MOST_PEN, PEN};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -43,6 +44,8 @@ pub struct Data {
     pub most_tokens: usize,
     /// Pictures with more pixels are left out of training.
     pub most_pixels: usize,
+    /// At most so many samples, the first of the data, are learnt from; 0 for all.
+    pub samples: usize,
 }
 
 /// How pictures are brought together.
@@ -70,7 +73,7 @@ pub enum Order {
     Random,
 }
 
-/// How pictures are varied. All but the scale needs the strokes, and is skipped where there are none.
+/// How pictures are varied. All but the scale, blur and noise needs the strokes, and is skipped where there are none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Augmentation {
@@ -88,8 +91,14 @@ pub struct Augmentation {
     pub jitter: f64,
     /// Greatest change of a symbol's own size, as a factor.
     pub symbol_scale: f64,
+    /// The thinnest and the thickest pen, in pixels; that of the data has 3.
+    pub pen: [usize; 2],
     /// The share of pictures that are varied by their strokes.
     pub share: f64,
+    /// Greatest share of a pixel that goes to either neighbour, with strokes or without.
+    pub blur: f64,
+    /// Greatest standard deviation of noise in the pixels, which have 0 to 255, with strokes or without.
+    pub noise: f64,
 }
 
 /// How weights follow gradients.
@@ -159,13 +168,15 @@ pub enum ScheduleKind {
     Constant,
 }
 
-/// How progress is judged: by reading the hold-out with the engine.
+/// How progress is judged: by reading with the engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Validation {
     /// After every so many epochs.
     pub every: usize,
-    /// At most so many pictures; 0 for all of the hold-out.
+    /// What is read.
+    pub on: ValidationSet,
+    /// At most so many pictures; 0 for all.
     pub pictures: usize,
     /// How the formulas are searched for.
     pub strategy: Strategy,
@@ -173,6 +184,27 @@ pub struct Validation {
     pub beam: usize,
     /// Minutes between checkpoints.
     pub checkpoint_minutes: f64,
+}
+
+/// What progress is judged by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ValidationSet {
+    /// Formulas that are not learnt from.
+    #[default]
+    HoldOut,
+    /// What is learnt from: whether a network can learn something by heart.
+    Training,
+}
+
+impl ValidationSet {
+    /// For people, and for the keys of a table.
+    pub fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::HoldOut => ("hold-out", "hold_out_token_match"),
+            Self::Training => ("training set", "training_token_match"),
+        }
+    }
 }
 
 impl Default for Recipe {
@@ -193,7 +225,7 @@ impl Default for Recipe {
 
 impl Default for Data {
     fn default() -> Self {
-        Self { split: "train".into(), hold_out: 0.05, most_tokens: 200, most_pixels: 320_000 }
+        Self { split: "train".into(), hold_out: 0.05, most_tokens: 200, most_pixels: 320_000, samples: 0 }
     }
 }
 
@@ -213,7 +245,10 @@ impl Default for Augmentation {
             stretch: 1.0,
             jitter: 0.0,
             symbol_scale: 1.0,
+            pen: [PEN; 2],
             share: 1.0,
+            blur: 0.0,
+            noise: 0.0,
         }
     }
 }
@@ -242,7 +277,14 @@ impl Default for Schedule {
 
 impl Default for Validation {
     fn default() -> Self {
-        Self { every: 2, pictures: 0, strategy: Strategy::Joint, beam: 10, checkpoint_minutes: 5.0 }
+        Self {
+            every: 2,
+            on: ValidationSet::HoldOut,
+            pictures: 0,
+            strategy: Strategy::Joint,
+            beam: 10,
+            checkpoint_minutes: 5.0,
+        }
     }
 }
 
@@ -306,7 +348,11 @@ impl Recipe {
             ("augmentation.stretch", augmentation.stretch, 1.0, 4.0),
             ("augmentation.jitter", augmentation.jitter, 0.0, 1.0),
             ("augmentation.symbol_scale", augmentation.symbol_scale, 1.0, 4.0),
+            ("augmentation.pen", augmentation.pen[0] as f64, 1.0, augmentation.pen[1] as f64),
+            ("augmentation.pen", augmentation.pen[1] as f64, 1.0, MOST_PEN as f64),
             ("augmentation.share", augmentation.share, 0.0, 1.0),
+            ("augmentation.blur", augmentation.blur, 0.0, 1.0 / 3.0),
+            ("augmentation.noise", augmentation.noise, 0.0, 255.0),
             ("optimizer.rate", optimizer.rate, 0.0, 100.0),
             ("optimizer.momentum", optimizer.momentum, 0.0, 0.9999),
             ("optimizer.betas", optimizer.betas[0], 0.0, 0.99999),

@@ -63,8 +63,8 @@ impl Samples {
                 }
             }
         }
-        samples.find_ink(ink, vocab)?;
         samples.split(recipe);
+        samples.find_ink(ink, vocab)?;
         if samples.training.is_empty() {
             let places: Vec<String> = data.iter().map(|path| path.display().to_string()).collect();
             let reason =
@@ -92,6 +92,9 @@ impl Samples {
             )
         }));
         (self.training, self.hold_out) = (training, hold_out);
+        if recipe.samples > 0 {
+            self.training.truncate(recipe.samples);
+        }
     }
 
     fn find_ink(&mut self, folders: &[PathBuf], vocab: &Vocab) -> Result<()> {
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_left_out_and_named() {
+    fn what_is_too_large_is_left_out_and_named_and_what_is_too_much_is_not_learnt() {
         let picture = Picture::new(20, 10, vec![0; 200]).unwrap();
         let sample = |name: &str, tokens: usize| Sample {
             name: name.into(),
@@ -192,5 +195,9 @@ mod tests {
         let mut samples = Samples { training: vec![sample("wide", 3)], ..Samples::default() };
         samples.split(&recipe::Data { hold_out: 0.0, most_pixels: 199, ..recipe::Data::default() });
         assert!(samples.training.is_empty() && samples.problems.len() == 1);
+        let mut samples =
+            Samples { training: ["a", "b", "c"].map(|name| sample(name, 3)).to_vec(), ..Samples::default() };
+        samples.split(&recipe::Data { hold_out: 0.0, samples: 2, ..recipe::Data::default() });
+        assert_eq!(samples.training.iter().map(|sample| &sample.name[..]).collect::<Vec<_>>(), ["a", "b"]);
     }
 }

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::initial::{random_model, symbol_map};
 use crate::network::{Network, Step};
 use crate::optimizer;
-use crate::recipe::Recipe;
+use crate::recipe::{Recipe, ValidationSet};
 use crate::run_folder::{RunFolder, model_file};
 use crate::samples::Samples;
 use crate::validation::{Validated, validate};
@@ -249,7 +249,11 @@ impl Trainer<'_> {
     }
 
     fn validate(&self, state: &Checkpoint) -> Result<Option<Validated>> {
-        let (samples, recipe) = (&self.samples.hold_out, self.recipe);
+        let recipe = self.recipe;
+        let samples = match recipe.validation.on {
+            ValidationSet::HoldOut => &self.samples.hold_out,
+            ValidationSet::Training => &self.samples.training,
+        };
         let count = match recipe.validation.pictures {
             0 => samples.len(),
             most => most.min(samples.len()),
@@ -272,7 +276,7 @@ impl Trainer<'_> {
             ("hours", json!((place.seconds / 36.0).round() / 100.0)),
             ("training_pictures", json!(self.samples.training.len())),
             ("hold_out_pictures", json!(self.samples.hold_out.len())),
-            ("hold_out_token_match", json!(exp_rate.or(place.plateau.best))),
+            (self.recipe.validation.on.names().1, json!(exp_rate.or(place.plateau.best))),
             ("recipe", json!(self.recipe)),
         ] {
             provenance.insert(key.into(), value);

@@ -7,6 +7,8 @@ mod draw;
 mod inkml;
 mod json;
 
+pub use draw::{MOST_PEN, PEN};
+
 use crate::error::{Error, Result};
 
 /// Most strokes that one ink may have; the largest of CROHME has 115.

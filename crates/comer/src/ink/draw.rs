@@ -13,6 +13,10 @@ use crate::image::Picture;
 const MEAN_HEIGHT: f32 = 28.0;
 /// Pixels from the edge of the picture to the middle of the pen where it comes closest.
 const MARGIN: usize = 13;
+/// Pixels along each side of the pen that CROHME was drawn with.
+pub const PEN: usize = 3;
+/// The thickest pen that the margin has room for.
+pub const MOST_PEN: usize = MARGIN;
 /// Longest side of a drawing.
 const LONGEST_SIDE: i64 = 4096;
 /// Whole numbers up to this are exact in f32.
@@ -26,6 +30,15 @@ impl Ink {
     /// The strokes as white ink on black, as the training pictures were drawn. A drawing that would be longer than
     /// 4096 pixels is refused; [`Picture::fit`] brings any other within the network's limits.
     pub fn draw(&self) -> Result<Picture> {
+        self.draw_with(PEN)
+    }
+
+    /// The same with a square pen of `pen` by `pen` pixels, at most [`MOST_PEN`].
+    pub fn draw_with(&self, pen: usize) -> Result<Picture> {
+        if !(1..=MOST_PEN).contains(&pen) {
+            let reason = format!("a pen of {pen} pixels cannot draw, expected 1 to {MOST_PEN}");
+            return Err(Error::Ink { format: "ink", reason });
+        }
         let strokes = pixels(&whole_numbers(&self.strokes));
         let furthest = |axis: usize| strokes.iter().flatten().map(|point| point[axis]).max().unwrap_or(0);
         let side = |axis: usize| furthest(axis).saturating_add(2 * MARGIN as i64);
@@ -37,7 +50,7 @@ impl Ink {
             return Err(Error::Ink { format: "ink", reason });
         }
         let (width, height) = (width as usize, height as usize);
-        let mut canvas = Canvas { width, pixels: vec![0; width * height] };
+        let mut canvas = Canvas { width, pen, pixels: vec![0; width * height] };
         walk(&strokes, |_, at| canvas.dot(at));
         Picture::new(width, height, canvas.pixels)
     }
@@ -118,16 +131,18 @@ fn mean_height<'a>(strokes: impl Iterator<Item = &'a [Point]>) -> f64 {
 /// Pixels under the pen.
 struct Canvas {
     width: usize,
+    pen: usize,
     pixels: Vec<u8>,
 }
 
 impl Canvas {
-    /// Sets the pen down on a point, which lies at least one pixel inside the margin.
+    /// Sets the pen down on a point; the margin has room for all of it.
     fn dot(&mut self, [x, y]: [i64; 2]) {
-        let (left, top) = (x as usize + MARGIN - 1, y as usize + MARGIN - 1);
-        for row in top..top + 3 {
+        let before = (self.pen - 1) / 2;
+        let (left, top) = (x as usize + MARGIN - before, y as usize + MARGIN - before);
+        for row in top..top + self.pen {
             let start = row * self.width + left;
-            self.pixels[start..start + 3].fill(255);
+            self.pixels[start..start + self.pen].fill(255);
         }
     }
 }
