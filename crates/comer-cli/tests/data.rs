@@ -254,17 +254,9 @@ fn ink_below(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn crohme_gets_the_captions_that_it_has() {
-    let (Some(pictures), Some(ink)) =
-        (common::shared("data/crohme.zip"), common::shared("data/crohme-inkml.tar.xz"))
-    else {
+    let (Some(pictures), Some(folder)) = (common::shared("data/crohme.zip"), common::unpacked_ink()) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let unpacked = Command::new("tar").arg("-xJf").arg(&ink).arg("-C").arg(folder.path()).status();
-    if !unpacked.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: {} cannot be unpacked with tar and xz here", ink.display());
-        return;
-    }
     let normalizer = Normalizer::new(Vocab::crohme().tokens());
     // Captions that differ: in training one that was corrected by hand (/ for \div); in 2014 another corrected one, and
     // six whose ink does not come with LaTeX (ABOVE and BELOW, a brace too many).

@@ -1,11 +1,13 @@
 //! Varies pictures: their strokes, where they are at hand, their size and their pixels.
 
 mod picture;
+mod strokes;
 
 use comer::TokenId;
 use comer::image::Picture;
-use comer::ink::{Ink, PEN, Point, Stroke};
+use comer::ink::PEN;
 use rand::{Rng, RngExt};
+pub use strokes::Hands;
 
 use crate::error::Result;
 use crate::recipe::Augmentation;
@@ -16,6 +18,7 @@ use crate::symbols;
 /// epoch's own factor.
 pub fn vary(
     sample: &Sample,
+    hands: &Hands,
     recipe: &Augmentation,
     size: f64,
     random: &mut impl Rng,
@@ -23,22 +26,22 @@ pub fn vary(
     let drawn = match &sample.ink {
         // What cannot be drawn is taken as it was stored.
         Some(ink) if changes_strokes(recipe) && random.random::<f64>() < recipe.share => {
-            let ink = rewrite(ink, recipe, random);
+            let written = strokes::rewrite(ink, &sample.strokes, hands, recipe, random);
             let pen = pen(recipe, random);
-            ink.and_then(|ink| Ok((ink.draw_with(pen)?, ink))).ok()
+            written.and_then(|(ink, strokes)| Ok((ink.draw_with(pen)?, ink, strokes))).ok()
         }
         _ => None,
     };
     let [least, most] = recipe.scale;
     let factor = between(least, most, random) * size;
-    let (picture, ink) = match &drawn {
-        Some((picture, ink)) => (picture, Some(ink)),
-        None => (&sample.picture, sample.ink.as_ref()),
+    let (picture, ink, strokes) = match &drawn {
+        Some((picture, ink, strokes)) => (picture, Some(ink), strokes),
+        None => (&sample.picture, sample.ink.as_ref(), &sample.strokes),
     };
     let scaled = if factor == 1.0 { picture.clone() } else { picture.scale(factor)? };
     let seen = picture::spoil(scaled.fit()?, recipe, random)?;
     let symbols = match ink {
-        Some(ink) => symbols::of_cells(&seen, ink, (picture.width(), picture.height()), &sample.strokes),
+        Some(ink) => symbols::of_cells(&seen, ink, (picture.width(), picture.height()), strokes),
         None => symbols::unknown(&seen),
     };
     Ok((seen, symbols))
@@ -50,6 +53,7 @@ fn changes_strokes(recipe: &Augmentation) -> bool {
         || recipe.stretch > 1.0
         || recipe.jitter > 0.0
         || recipe.symbol_scale > 1.0
+        || recipe.borrow > 0.0
         || recipe.pen != [PEN; 2]
 }
 
@@ -57,50 +61,6 @@ fn changes_strokes(recipe: &Augmentation) -> bool {
 fn pen(recipe: &Augmentation, random: &mut impl Rng) -> usize {
     let [thinnest, thickest] = recipe.pen;
     if thinnest == thickest { thinnest } else { random.random_range(thinnest..=thickest) }
-}
-
-/// The ink written by another hand: symbols moved and resized a little, the whole turned, slanted and stretched.
-fn rewrite(ink: &Ink, recipe: &Augmentation, random: &mut impl Rng) -> comer::Result<Ink> {
-    let mut strokes: Vec<Stroke> = ink.strokes().to_vec();
-    if recipe.jitter > 0.0 || recipe.symbol_scale > 1.0 {
-        for symbol in ink.symbols() {
-            vary_symbol(&mut strokes, &symbol.strokes, recipe, random);
-        }
-    }
-    let angle = between(-recipe.rotation, recipe.rotation, random).to_radians();
-    let slant = between(-recipe.slant, recipe.slant, random).to_radians().tan();
-    let stretch = factor(recipe.stretch, random);
-    let (sine, cosine) = angle.sin_cos();
-    for point in strokes.iter_mut().flat_map(|stroke| &mut stroke.points) {
-        let (x, y) = ((point.x + slant * point.y) * stretch, point.y);
-        *point = Point { x: cosine * x - sine * y, y: sine * x + cosine * y };
-    }
-    Ink::new(strokes)
-}
-
-/// Moves and resizes the strokes of one symbol about their middle.
-fn vary_symbol(strokes: &mut [Stroke], own: &[usize], recipe: &Augmentation, random: &mut impl Rng) {
-    let points = || own.iter().flat_map(|&stroke| &strokes[stroke].points);
-    let bounds = |axis: fn(&Point) -> f64| {
-        points().map(axis).fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
-    };
-    let ((left, right), (top, bottom)) = (bounds(|point| point.x), bounds(|point| point.y));
-    let side = (right - left).max(bottom - top);
-    let middle = Point { x: (left + right) / 2.0, y: (top + bottom) / 2.0 };
-    let scale = factor(recipe.symbol_scale, random);
-    let shift = || recipe.jitter * side;
-    let moved = Point {
-        x: middle.x + between(-shift(), shift(), random),
-        y: middle.y + between(-shift(), shift(), random),
-    };
-    for &stroke in own {
-        for point in &mut strokes[stroke].points {
-            *point = Point {
-                x: moved.x + (point.x - middle.x) * scale,
-                y: moved.y + (point.y - middle.y) * scale,
-            };
-        }
-    }
 }
 
 fn between(least: f64, most: f64, random: &mut impl Rng) -> f64 {
@@ -114,11 +74,16 @@ fn factor(most: f64, random: &mut impl Rng) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use comer::ink::Symbol;
+    use comer::ink::{Ink, Point, Stroke, Symbol};
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
+
+    /// Nobody to borrow from.
+    fn hands() -> Hands<'static> {
+        Hands::of(&[])
+    }
 
     fn sample() -> Sample {
         let line =
@@ -142,7 +107,7 @@ mod tests {
             ..Augmentation::default()
         };
         let sample = sample();
-        let draw = |seed| vary(&sample, &all, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+        let draw = |seed| vary(&sample, &hands(), &all, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
     }
@@ -151,8 +116,8 @@ mod tests {
     fn without_variation_the_picture_is_the_stored_one_at_the_epochs_size() {
         let none = Augmentation { scale: [1.0, 1.0], ..Augmentation::default() };
         let (sample, mut random) = (sample(), ChaCha8Rng::seed_from_u64(0));
-        assert_eq!(vary(&sample, &none, 1.0, &mut random).unwrap().0, sample.picture);
-        let (half, _) = vary(&sample, &none, 0.5, &mut random).unwrap();
+        assert_eq!(vary(&sample, &hands(), &none, 1.0, &mut random).unwrap().0, sample.picture);
+        let (half, _) = vary(&sample, &hands(), &none, 0.5, &mut random).unwrap();
         assert_eq!(half.width(), (sample.picture.width() as f64 / 2.0).round_ties_even() as usize);
     }
 
@@ -164,7 +129,9 @@ mod tests {
         sample.ink = Some(Ink::new(vec![bar, post]).unwrap());
         let turned = Augmentation { rotation: 45.0, scale: [1.0, 1.0], ..Augmentation::default() };
         let sizes: Vec<usize> = (0..8)
-            .map(|seed| vary(&sample, &turned, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap().0.width())
+            .map(|seed| {
+                vary(&sample, &hands(), &turned, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap().0.width()
+            })
             .collect();
         assert!(sizes.iter().any(|&width| width != sizes[0]), "{sizes:?}");
     }
@@ -174,7 +141,8 @@ mod tests {
         let sample = sample();
         let ink_of = |side: usize| {
             let pen = Augmentation { pen: [side, side], scale: [1.0, 1.0], ..Augmentation::default() };
-            let (picture, symbols) = vary(&sample, &pen, 1.0, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
+            let (picture, symbols) =
+                vary(&sample, &hands(), &pen, 1.0, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
             assert_eq!(
                 (picture.width(), picture.height()),
                 (sample.picture.width(), sample.picture.height())

@@ -1,5 +1,6 @@
 //! Which samples share a batch, and the pictures of a batch, made ready by threads of their own while the network works.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -10,7 +11,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::augment;
+use crate::augment::{self, Hands};
 use crate::error::{Error, Result};
 use crate::recipe::{Batches, Order, Recipe};
 use crate::samples::Sample;
@@ -50,14 +51,18 @@ pub fn plan(samples: &[Sample], recipe: &Recipe, epoch: usize) -> Vec<Vec<usize>
 
 /// Reorders the samples of a step so that its batches have about the same area: devices that share them wait less.
 fn deal(samples: &[Sample], step: &mut [usize], batches: usize) {
-    step.sort_by_key(|&index| area(&samples[index]));
-    let mut hands = vec![Vec::new(); batches];
-    // There and back again, or the last batch would have the largest of each round.
-    let turns = (0..batches).chain((0..batches).rev()).cycle();
-    for (&index, turn) in step.iter().zip(turns) {
-        hands[turn].push(index);
+    step.sort_by_key(|&index| Reverse(area(&samples[index])));
+    let room = step.len().div_ceil(batches);
+    let mut hands = vec![(0, Vec::new()); batches];
+    // The largest first, each to the hand that has least so far.
+    for &index in step.iter() {
+        let free = hands.iter_mut().filter(|(_, own)| own.len() < room);
+        let (sum, own) = free.min_by_key(|(sum, _)| *sum).expect("there is room for all");
+        *sum += area(&samples[index]);
+        own.push(index);
     }
-    step.copy_from_slice(&hands.concat());
+    let dealt: Vec<usize> = hands.into_iter().flat_map(|(_, own)| own).collect();
+    step.copy_from_slice(&dealt);
 }
 
 fn area(sample: &Sample) -> usize {
@@ -97,12 +102,19 @@ fn generator(seed: u64, epoch: usize, batch: usize) -> ChaCha8Rng {
 }
 
 /// Makes the batch at a place of the plan.
-pub fn make(samples: &[Sample], recipe: &Recipe, epoch: usize, place: usize, own: &[usize]) -> Result<Batch> {
+pub fn make(
+    samples: &[Sample],
+    hands: &Hands,
+    recipe: &Recipe,
+    epoch: usize,
+    place: usize,
+    own: &[usize],
+) -> Result<Batch> {
     let mut random = generator(recipe.seed, epoch, place);
     let size = recipe.size(epoch);
     let picture = |&index: &usize| {
         let sample: &Sample = &samples[index];
-        augment::vary(sample, &recipe.augmentation, size, &mut random)
+        augment::vary(sample, hands, &recipe.augmentation, size, &mut random)
             .map_err(|error| Error::Data(format!("{}: {error}", sample.name)))
     };
     let seen: Vec<(Picture, Vec<TokenId>)> = own.iter().map(picture).collect::<Result<_>>()?;
@@ -123,16 +135,17 @@ pub fn each(
     const WORKERS: usize = 2;
     const AHEAD: usize = 4;
     let plan = plan(samples, recipe, epoch);
+    let hands = Hands::of(samples);
     let next = AtomicUsize::new(first);
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::sync_channel(AHEAD);
         for _ in 0..WORKERS {
-            let (sender, plan, next) = (sender.clone(), &plan, &next);
+            let (sender, plan, next, hands) = (sender.clone(), &plan, &next, &hands);
             scope.spawn(move || {
                 loop {
                     let place = next.fetch_add(1, Ordering::Relaxed);
                     let Some(own) = plan.get(place) else { break };
-                    let batch = make(samples, recipe, epoch, place, own);
+                    let batch = make(samples, hands, recipe, epoch, place, own);
                     // Nobody listens any more when the epoch was left early.
                     if sender.send((place, batch)).is_err() {
                         break;
@@ -196,6 +209,19 @@ mod tests {
                 let largest = batch.iter().map(|&index| area(&samples[index])).max().unwrap();
                 assert!(batch.len() <= 4 && (batch.len() == 1 || largest * batch.len() <= 6000), "{batch:?}");
             }
+        }
+    }
+
+    #[test]
+    fn the_batches_of_a_step_have_about_the_same_area() {
+        let samples = samples(64);
+        let batches = Batches { pictures: 8, pixels: 1 << 30, order: Order::Random, accumulate: 2 };
+        let plan = plan(&samples, &Recipe { batches, ..Recipe::default() }, 0);
+        assert_eq!(plan.len(), 8);
+        for step in plan.chunks_exact(2) {
+            let [a, b] = [&step[0], &step[1]]
+                .map(|batch| batch.iter().map(|&index| area(&samples[index])).sum::<usize>() as f64);
+            assert!((a / b - 1.0).abs() < 0.1, "{a} and {b}");
         }
     }
 

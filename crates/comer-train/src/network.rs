@@ -1,23 +1,19 @@
 //! A device that computes gradients: the network on Burn, or on plain slices where there is no GPU.
 
-use std::collections::BTreeMap;
+mod burn;
 
-use burn::module::{Module, ModuleVisitor, Param};
-use burn::optim::GradientsParams;
-use burn::prelude::*;
+use comer::Vocab;
 use comer::config::ModelConfig;
-use comer::image::{self, Picture};
-use comer::weights::{self, Weights, tensor_specs};
-use comer::{ModelFile, Vocab};
+use comer::image::Picture;
+use comer::weights::{self, Weights};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+pub use self::burn::BurnNetwork;
 use crate::batches::Batch;
 use crate::cpu::{self, Grid, NormStatistics};
 use crate::device::device;
 use crate::error::{Error, Result};
 use crate::model::layers::NORM_MOMENTUM;
-use crate::model::targets::Targets;
-use crate::model::{Comer, file_name, picture_tensors};
 use crate::recipe::{Optimizer, Recipe};
 
 /// What a batch gave.
@@ -156,90 +152,11 @@ pub fn by_name(names: &str, recipe: &Recipe, vocab: &Vocab) -> Result<Box<dyn Ne
 
 /// One of `count` devices.
 fn one(name: &str, count: usize, recipe: &Recipe, vocab: &Vocab) -> Result<Box<dyn Network>> {
-    let Optimizer { label_smoothing: smoothing, symbols, .. } = recipe.optimizer;
     if name == "cpu" {
         let network = CpuNetwork::new(recipe);
         let threads = (rayon::current_num_threads() / count).max(1);
         return Ok(Box::new(if count > 1 { network.with_threads(threads)? } else { network }));
     }
-    if symbols > 0.0 {
-        let reason = format!("optimizer.symbols = {symbols} needs the device cpu, found {name}");
-        return Err(Error::Data(reason));
-    }
     let device = device(if name == "cpu-burn" { "cpu" } else { name })?;
-    Ok(Box::new(BurnNetwork::new(recipe.model.clone(), vocab.clone(), smoothing, &device)))
-}
-
-/// The network on one of Burn's devices. It pads the pictures of a batch to the largest.
-pub struct BurnNetwork {
-    config: ModelConfig,
-    vocab: Vocab,
-    label_smoothing: f64,
-    device: Device,
-}
-
-impl BurnNetwork {
-    /// A network of this shape on a device.
-    pub fn new(config: ModelConfig, vocab: Vocab, label_smoothing: f64, device: &Device) -> Self {
-        Self { config, vocab, label_smoothing, device: device.clone().autodiff() }
-    }
-}
-
-impl Network for BurnNetwork {
-    fn step(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<Step> {
-        let file = ModelFile {
-            config: self.config.clone(),
-            vocab: self.vocab.clone(),
-            provenance: Default::default(),
-            weights: weights.clone(),
-        };
-        let model = Comer::new(&file, &self.device)?;
-        self.device.seed(seed);
-        let (pictures, padding) = picture_tensors(&image::Batch::new(&batch.pictures), &self.device);
-        let targets = Targets::new(&batch.formulas);
-        let decoded = model.forward(pictures, &padding, targets.inputs(&self.device));
-        let correct = targets.correct(decoded.logits.clone());
-        let loss = targets.smooth_loss(decoded.logits, self.label_smoothing);
-        let value = loss.clone().into_data().try_to_vec::<f32>().expect("a loss is f32")[0];
-        let gradients = GradientsParams::from_grads(loss.backward(), &model);
-        let mut collector = Collector { gradients: &gradients, path: Vec::new(), found: Weights::new() };
-        model.visit(&mut collector);
-        let mut running = model.weights();
-        let specs = tensor_specs(&self.config, self.vocab.len());
-        let trainable: BTreeMap<&str, bool> =
-            specs.iter().map(|spec| (spec.name.as_str(), spec.trainable)).collect();
-        running.retain(|name, _| !trainable[name.as_str()]);
-        Ok(Step {
-            loss: f64::from(value),
-            answers: targets.count(),
-            correct,
-            symbols: 0.0,
-            gradients: collector.found,
-            running,
-        })
-    }
-}
-
-/// Collects every gradient under the model file's name of its tensor.
-struct Collector<'a> {
-    gradients: &'a GradientsParams,
-    path: Vec<String>,
-    found: Weights,
-}
-
-impl ModuleVisitor for Collector<'_> {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        self.path.push(name.to_string());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let Some(gradient) = self.gradients.get::<D>(param.id) else { return };
-        let shape = gradient.dims().to_vec();
-        let data = gradient.into_data().try_to_vec().expect("gradients are f32");
-        self.found.insert(file_name(&self.path), weights::Tensor { shape, data });
-    }
+    Ok(Box::new(BurnNetwork::new(recipe, vocab.clone(), &device)))
 }

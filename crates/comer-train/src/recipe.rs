@@ -91,6 +91,8 @@ pub struct Augmentation {
     pub jitter: f64,
     /// Greatest change of a symbol's own size, as a factor.
     pub symbol_scale: f64,
+    /// The share of symbols that are taken from another hand.
+    pub borrow: f64,
     /// The thinnest and the thickest pen, in pixels; that of the data has 3.
     pub pen: [usize; 2],
     /// The share of pictures that are varied by their strokes.
@@ -121,7 +123,6 @@ pub struct Optimizer {
     /// The share of each answer that is spread over all tokens.
     pub label_smoothing: f64,
     /// The weight of a second loss, which asks the encoder for the symbol of each cell where strokes tell; 0 for none.
-    /// By our own kernels alone.
     pub symbols: f64,
     /// How much of the averaged weights stays at each step; 0 for no averaging. Averaged weights are what is validated
     /// and kept.
@@ -245,6 +246,7 @@ impl Default for Augmentation {
             stretch: 1.0,
             jitter: 0.0,
             symbol_scale: 1.0,
+            borrow: 0.0,
             pen: [PEN; 2],
             share: 1.0,
             blur: 0.0,
@@ -348,6 +350,7 @@ impl Recipe {
             ("augmentation.stretch", augmentation.stretch, 1.0, 4.0),
             ("augmentation.jitter", augmentation.jitter, 0.0, 1.0),
             ("augmentation.symbol_scale", augmentation.symbol_scale, 1.0, 4.0),
+            ("augmentation.borrow", augmentation.borrow, 0.0, 1.0),
             ("augmentation.pen", augmentation.pen[0] as f64, 1.0, augmentation.pen[1] as f64),
             ("augmentation.pen", augmentation.pen[1] as f64, 1.0, MOST_PEN as f64),
             ("augmentation.share", augmentation.share, 0.0, 1.0),

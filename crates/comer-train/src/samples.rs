@@ -84,13 +84,14 @@ impl Samples {
             sample.tokens.len() <= recipe.most_tokens && pixels <= recipe.most_pixels
         };
         let (training, large): (Vec<Sample>, Vec<Sample>) = training.into_iter().partition(fits);
-        let (most_tokens, most_pixels) = (recipe.most_tokens, recipe.most_pixels);
-        self.problems.extend(large.iter().map(|sample| {
-            format!(
-                "{}: over {most_tokens} tokens or {most_pixels} pixels, left out of training",
-                sample.name
-            )
-        }));
+        if let [first, more @ ..] = &large[..] {
+            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+            let (tokens, pixels) = (recipe.most_tokens, recipe.most_pixels);
+            self.problems.push(format!(
+                "{}{more}: over {tokens} tokens or {pixels} pixels, left out of training",
+                first.name
+            ));
+        }
         (self.training, self.hold_out) = (training, hold_out);
         if recipe.samples > 0 {
             self.training.truncate(recipe.samples);

@@ -15,11 +15,28 @@ const CELL: usize = 16;
 /// A cell without ink; no symbol has this number.
 pub const NOTHING: TokenId = SOS;
 
+/// What a cell without ink counts beside one with a symbol: most cells are empty.
+const EMPTY: f32 = 0.1;
+
+/// How much a cell with this symbol counts in the loss.
+pub fn count(symbol: TokenId) -> f32 {
+    match symbol {
+        PAD => 0.0,
+        NOTHING => EMPTY,
+        _ => 1.0,
+    }
+}
+
+/// Columns and rows of a picture's cells.
+pub fn size(picture: &Picture) -> (usize, usize) {
+    (picture.width().div_ceil(CELL), picture.height().div_ceil(CELL))
+}
+
 /// The symbol with most ink in each cell of a picture, row by row. The picture is `ink`'s drawing of `drawn` pixels
 /// (width, height), scaled to its own size; `strokes` are the symbols of the strokes. Where a symbol is not known it is
 /// padding.
 pub fn of_cells(picture: &Picture, ink: &Ink, drawn: (usize, usize), strokes: &[TokenId]) -> Vec<TokenId> {
-    let (columns, rows) = (picture.width().div_ceil(CELL), picture.height().div_ceil(CELL));
+    let (columns, rows) = size(picture);
     let mut votes: BTreeMap<(usize, TokenId), usize> = BTreeMap::new();
     ink.pen(|stroke, [x, y]| {
         let (x, y) = (x * picture.width() / drawn.0 / CELL, y * picture.height() / drawn.1 / CELL);
@@ -39,7 +56,8 @@ pub fn of_cells(picture: &Picture, ink: &Ink, drawn: (usize, usize), strokes: &[
 
 /// For a picture of which nothing is known.
 pub fn unknown(picture: &Picture) -> Vec<TokenId> {
-    vec![PAD; picture.width().div_ceil(CELL) * picture.height().div_ceil(CELL)]
+    let (columns, rows) = size(picture);
+    vec![PAD; columns * rows]
 }
 
 #[cfg(test)]

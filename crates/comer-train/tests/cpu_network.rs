@@ -68,9 +68,9 @@ fn loss_and_gradients_of_the_tiny_models_are_the_authors() {
 #[test]
 fn a_step_is_that_of_the_plain_model_on_pictures_of_one_size() {
     let formulas: [Vec<TokenId>; 3] = [vec![5, 9, 7, 30], vec![8, 8, 40, 112], vec![3, 60, 7, 7]];
-    for name in TINY {
+    let sizes = [(50, 83), (20, 30)];
+    for (name, (height, width)) in TINY.into_iter().flat_map(|name| sizes.map(|size| (name, size))) {
         let file = common::golden_model(name);
-        let (height, width) = (50, 83);
         let pixels: Vec<f32> = noise(3 * height * width, 4).iter().map(|x| x.max(0.0)).collect();
 
         let device = Device::flex().autodiff();

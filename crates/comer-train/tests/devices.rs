@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use comer::image::Picture;
+use comer::ink::{Ink, Point, Stroke};
 use comer::{ModelConfig, Vocab};
 use comer_train::network::by_name;
 use comer_train::recipe::{Batches, Data, Order, Recipe};
@@ -16,7 +17,10 @@ fn samples() -> Samples {
         let pixels = (0..48 * 32).map(|pixel| if (pixel * (index + 3)) % 11 < 3 { 255 } else { 0 }).collect();
         let tokens = (0..4).map(|place| 3 + ((index + place * 7) % 20) as u16).collect();
         let picture = Picture::new(48, 32, pixels).unwrap();
-        Sample { name: index.to_string(), tokens, picture, ink: None, strokes: Vec::new() }
+        let point = |x: usize, y: usize| Point { x: x as f64, y: y as f64 };
+        let stroke = Stroke { points: vec![point(0, 0), point(10 + index, 28)] };
+        let ink = Some(Ink::new(vec![stroke]).unwrap());
+        Sample { name: index.to_string(), tokens, picture, ink, strokes: vec![30 + index as u16] }
     };
     Samples { training: (0..24).map(sample).collect(), ..Samples::default() }
 }
@@ -43,10 +47,11 @@ fn recipe() -> Recipe {
     recipe.augmentation.scale = [1.0, 1.0];
     recipe.optimizer.rate = 0.02;
     recipe.optimizer.label_smoothing = 0.1;
+    recipe.optimizer.symbols = 0.5;
     recipe
 }
 
-/// The losses of all steps.
+/// The losses of all steps, those of the symbols too.
 fn losses(devices: &str) -> Vec<f64> {
     let (recipe, vocab, samples, stop) = (recipe(), Vocab::crohme(), samples(), AtomicBool::new(false));
     let folder = tempfile::tempdir().unwrap();
@@ -64,16 +69,18 @@ fn losses(devices: &str) -> Vec<f64> {
     let outcome = trainer.run(Trainer::start(&recipe, &vocab).unwrap(), &mut |_| {}).unwrap();
     assert!(outcome.finished);
     let log = std::fs::read_to_string(path.join("log.jsonl")).unwrap();
-    let loss =
-        |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["loss"].as_f64().unwrap();
-    log.lines().map(loss).collect()
+    let losses = |line: &str| {
+        let step: serde_json::Value = serde_json::from_str(line).unwrap();
+        ["loss", "symbols"].map(|key| step[key].as_f64().unwrap())
+    };
+    log.lines().flat_map(losses).collect()
 }
 
 #[test]
 fn two_devices_and_our_own_kernels_train_as_one_device_of_burn() {
     let one = losses("cpu-burn");
-    assert_eq!(one.len(), 4);
-    assert!(one[3] < one[0], "nothing was learnt: {one:?}");
+    assert_eq!(one.len(), 8);
+    assert!(one[6] < one[0] && one[7] < one[1], "nothing was learnt: {one:?}");
     for devices in ["cpu-burn,cpu-burn", "cpu", "cpu,cpu-burn,cpu"] {
         let found = losses(devices);
         for (a, b) in one.iter().zip(&found) {

@@ -368,7 +368,7 @@ fn write(latex: &str, formula: &Node, seed: u64) -> comer::Result<Ink> {
 
 /// Name, tokens and formula of each sample.
 fn samples() -> Vec<(&'static str, &'static str, Node)> {
-    let sum = Limits {
+    let sum = || Limits {
         base: Box::new(Glyph("\\sum")),
         above: Box::new(Glyph("n")),
         below: Box::new(row(&["i", "=", "1"])),
@@ -383,8 +383,12 @@ fn samples() -> Vec<(&'static str, &'static str, Node)> {
         ("square", "x ^ { 2 } + 1", Row(vec![raised("x", "2"), Glyph("+"), Glyph("1")])),
         ("fraction", "\\frac { a } { b }", Fraction(boxed(&["a"]), boxed(&["b"]))),
         ("root", "\\sqrt { x + 1 }", Root(boxed(&["x", "+", "1"]))),
-        ("sum", "\\sum \\limits _ { i = 1 } ^ { n } x _ { i }", Row(vec![sum, lowered("x", "i")])),
-        ("integral", "\\int _ { 0 } ^ { 1 } x d x", Row(vec![integral, Glyph("x"), Glyph("d"), Glyph("x")])),
+        ("sum", "\\sum \\limits _ { i = 1 } ^ { n } x _ { i }", Row(vec![sum(), lowered("x", "i")])),
+        (
+            "integral",
+            "\\int \\limits _ { 0 } ^ { 1 } x d x",
+            Row(vec![integral, Glyph("x"), Glyph("d"), Glyph("x")]),
+        ),
         (
             "quadratic",
             "x = \\frac { - b + \\sqrt { b ^ { 2 } - 4 a c } } { 2 a }",
@@ -414,6 +418,24 @@ fn samples() -> Vec<(&'static str, &'static str, Node)> {
         }),
         ("circle", "y = 2 \\pi x", row(&["y", "=", "2", "\\pi", "x"])),
         ("digits", "1 2 3 4 5 6 7 8 9 0", row(&["1", "2", "3", "4", "5", "6", "7", "8", "9", "0"])),
+        (
+            "nested",
+            "\\frac { a } { 1 + \\frac { b } { x } }",
+            Fraction(
+                boxed(&["a"]),
+                Box::new(Row(vec![Glyph("1"), Glyph("+"), Fraction(boxed(&["b"]), boxed(&["x"]))])),
+            ),
+        ),
+        ("polynomial", "x ^ { 4 } - 3 x ^ { 3 } + 5 x ^ { 2 } - 7 x + 9 = 0", {
+            let mut terms = vec![raised("x", "4"), Glyph("-"), Glyph("3"), raised("x", "3"), Glyph("+")];
+            terms.extend([Glyph("5"), raised("x", "2"), row(&["-", "7", "x", "+", "9", "=", "0"])]);
+            Row(terms)
+        }),
+        (
+            "roots",
+            "\\sum \\limits _ { i = 1 } ^ { n } \\sqrt { a _ { i } + b _ { i } }",
+            Row(vec![sum(), Root(Box::new(Row(vec![lowered("a", "i"), Glyph("+"), lowered("b", "i")])))]),
+        ),
     ]
 }
 

@@ -3,7 +3,6 @@
 mod common;
 
 use std::io::Read;
-use std::process::Command;
 
 use comer::Ink;
 
@@ -21,17 +20,9 @@ fn overlap(ours: &[u8], theirs: &[u8]) -> f64 {
 
 #[test]
 fn crohme_is_drawn_as_its_bitmaps_are() {
-    let (Some(pictures), Some(ink)) =
-        (common::shared("data/crohme.zip"), common::shared("data/crohme-inkml.tar.xz"))
-    else {
+    let (Some(pictures), Some(folder)) = (common::shared("data/crohme.zip"), common::unpacked_ink()) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let unpacked = Command::new("tar").arg("-xJf").arg(&ink).arg("-C").arg(folder.path()).status();
-    if !unpacked.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: {} cannot be unpacked with tar and xz here", ink.display());
-        return;
-    }
     let mut archive = zip::ZipArchive::new(std::fs::File::open(pictures).unwrap()).unwrap();
     // Set, files, and how many of them may differ (see below).
     for (set, count, may_differ) in [("2014", 986, 1), ("2016", 1147, 1), ("train", 8834, 0)] {

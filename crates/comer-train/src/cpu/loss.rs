@@ -7,10 +7,7 @@ use rayon::prelude::*;
 
 use super::scene::Scene;
 use super::softmax;
-use crate::symbols::NOTHING;
-
-/// What a cell without ink counts beside one with a symbol: most cells are empty.
-const EMPTY: f32 = 0.1;
+use crate::symbols::count;
 
 /// How well a batch was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,11 +57,6 @@ pub(super) fn cross_entropy(scene: &Scene, logits: &mut [f32], smoothing: f32) -
 /// The loss of `logits` (`[cells][vocabulary]`) for the symbols of the cells, the mean over those that are known; the
 /// logits become their own gradient times `weight`.
 pub(super) fn symbol_entropy(logits: &mut [f32], symbols: &[TokenId], weight: f32) -> f64 {
-    let count = |symbol: TokenId| match symbol {
-        PAD => 0.0,
-        NOTHING => EMPTY,
-        _ => 1.0,
-    };
     let total: f32 = symbols.iter().map(|&symbol| count(symbol)).sum::<f32>().max(1.0);
     let width = logits.len() / symbols.len();
     let row = |(row, &symbol): (&mut [f32], &TokenId)| {

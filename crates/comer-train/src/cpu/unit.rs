@@ -60,7 +60,9 @@ impl<'a> Unit<'a> {
         output_stride: usize,
         place: impl Fn(&[f32], &mut [f32]) + Sync,
     ) -> UnitTape {
-        let channels = self.channels(&vec![Statistics::default(); values.len() / grid.stride], grid);
+        // Not as many as there are rows: what a kernel writes has room for more at its end.
+        let count = self.weights[&self.norm("weight")].data.len();
+        let channels = self.channels(&vec![Statistics::default(); count], grid);
         let statistics = run(&values, channels, true, grid, (output, output_stride), place);
         UnitTape { values, statistics }
     }

@@ -30,12 +30,20 @@ impl Encoder {
         self.densenet.forward(pictures)
     }
 
+    /// `[batch, 1, height, width]` to cells that do not know their places: `[batch, height / 16, width / 16, d_model]`
+    pub fn cells(&self, pictures: Tensor<4>) -> Tensor<4> {
+        self.projection.forward(self.densenet(pictures)).permute([0, 2, 3, 1])
+    }
+
+    /// Cells to features, which know them, and their padding, from that of the pictures.
+    pub fn place(&self, cells: Tensor<4>, padding: &Padding) -> (Tensor<4>, Padding) {
+        let padding = padding.halved().halved().halved().halved();
+        let positions = cell_positions(&padding, cells.dims()[3], &cells.device());
+        (self.norm.forward(cells + positions), padding)
+    }
+
     /// `[batch, 1, height, width]` to features `[batch, height / 16, width / 16, d_model]` and their padding.
     pub fn forward(&self, pictures: Tensor<4>, padding: &Padding) -> (Tensor<4>, Padding) {
-        let x = self.projection.forward(self.densenet(pictures));
-        let x = x.permute([0, 2, 3, 1]);
-        let padding = padding.halved().halved().halved().halved();
-        let positions = cell_positions(&padding, x.dims()[3], &x.device());
-        (self.norm.forward(x + positions), padding)
+        self.place(self.cells(pictures), padding)
     }
 }

@@ -10,6 +10,7 @@ pub mod encoder;
 pub mod layers;
 pub mod position;
 pub mod refinement;
+pub mod symbols;
 pub mod targets;
 
 use burn::module::{Module, ModuleVisitor, Param};
@@ -61,7 +62,12 @@ impl Comer {
     /// those of all formulas from the left, then those from the right.
     pub fn forward(&self, pictures: Tensor<4>, padding: &Padding, tokens: Tensor<2, Int>) -> Decoded {
         let (features, padding) = self.encoder.forward(pictures, padding);
-        self.decoder.forward(features.repeat(&[2, 1, 1, 1]), &padding, tokens)
+        self.read(features, &padding, tokens)
+    }
+
+    /// Reads the encoder's features as [`Self::forward`] does.
+    pub fn read(&self, features: Tensor<4>, padding: &Padding, tokens: Tensor<2, Int>) -> Decoded {
+        self.decoder.forward(features.repeat(&[2, 1, 1, 1]), padding, tokens)
     }
 }
 

@@ -22,6 +22,19 @@ pub fn shared(file: &str) -> Option<PathBuf> {
     Some(path)
 }
 
+/// A folder with CROHME's ink, or `None` with a line that says why.
+pub fn unpacked_ink() -> Option<tempfile::TempDir> {
+    let ink = shared("data/crohme-inkml.tar.xz")?;
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new("tar");
+    let unpacked = command.arg("-xJf").arg(&ink).arg("-C").arg(folder.path()).status();
+    if !unpacked.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: {} cannot be unpacked with tar and xz here", ink.display());
+        return None;
+    }
+    Some(folder)
+}
+
 /// A golden file's tensors, whole numbers and bytes widened to f32 too.
 pub struct Golden {
     pub tensors: BTreeMap<String, Tensor>,

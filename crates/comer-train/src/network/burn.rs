@@ -1,0 +1,115 @@
+//! The network on one of Burn's devices: GPUs, and the oracle of our own kernels.
+
+use std::collections::BTreeMap;
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
+use burn::prelude::*;
+use comer::config::ModelConfig;
+use comer::image;
+use comer::weights::{self, Weights, tensor_specs};
+use comer::{ModelFile, Vocab};
+
+use super::{Network, Step};
+use crate::batches::Batch;
+use crate::error::Result;
+use crate::model::symbols::SymbolMap;
+use crate::model::targets::Targets;
+use crate::model::{Comer, file_name, picture_tensors};
+use crate::recipe::{Optimizer, Recipe};
+
+/// The network on one of Burn's devices. It pads the pictures of a batch to the largest.
+pub struct BurnNetwork {
+    config: ModelConfig,
+    vocab: Vocab,
+    label_smoothing: f64,
+    symbols: f64,
+    device: Device,
+}
+
+/// All that is learnt.
+#[derive(Module, Debug)]
+struct Learner {
+    model: Comer,
+    map: Option<SymbolMap>,
+}
+
+impl BurnNetwork {
+    /// The network of a recipe on a device.
+    pub fn new(recipe: &Recipe, vocab: Vocab, device: &Device) -> Self {
+        let Optimizer { label_smoothing, symbols, .. } = recipe.optimizer;
+        let device = device.clone().autodiff();
+        Self { config: recipe.model.clone(), vocab, label_smoothing, symbols, device }
+    }
+
+    fn learner(&self, weights: &Weights) -> Result<Learner> {
+        let mut own = weights.clone();
+        own.retain(|name, _| !name.starts_with("symbols."));
+        let (config, vocab) = (self.config.clone(), self.vocab.clone());
+        let file = ModelFile { config, vocab, provenance: Default::default(), weights: own };
+        Ok(Learner {
+            model: Comer::new(&file, &self.device)?,
+            map: (self.symbols > 0.0).then(|| SymbolMap::new(weights, &self.device)),
+        })
+    }
+}
+
+impl Network for BurnNetwork {
+    fn step(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<Step> {
+        let learner = self.learner(weights)?;
+        let model = &learner.model;
+        self.device.seed(seed);
+        let (pictures, padding) = picture_tensors(&image::Batch::new(&batch.pictures), &self.device);
+        let targets = Targets::new(&batch.formulas);
+        let cells = model.encoder().cells(pictures);
+        let named = learner.map.as_ref().map(|map| map.loss(cells.clone(), &batch.pictures, &batch.symbols));
+        let (features, padding) = model.encoder().place(cells, &padding);
+        let decoded = model.read(features, &padding, targets.inputs(&self.device));
+        let correct = targets.correct(decoded.logits.clone());
+        let loss = targets.smooth_loss(decoded.logits, self.label_smoothing);
+        let (value, symbols) = (number(&loss), named.as_ref().map_or(0.0, number));
+        let total = match named {
+            Some(named) => loss + named * self.symbols,
+            None => loss,
+        };
+        let gradients = GradientsParams::from_grads(total.backward(), &learner);
+        let mut collector = Collector { gradients: &gradients, path: Vec::new(), found: Weights::new() };
+        learner.visit(&mut collector);
+        let mut running = model.weights();
+        let specs = tensor_specs(&self.config, self.vocab.len());
+        let trainable: BTreeMap<&str, bool> =
+            specs.iter().map(|spec| (spec.name.as_str(), spec.trainable)).collect();
+        running.retain(|name, _| !trainable[name.as_str()]);
+        let gradients = collector.found;
+        Ok(Step { loss: value, answers: targets.count(), correct, symbols, gradients, running })
+    }
+}
+
+fn number(tensor: &Tensor<1>) -> f64 {
+    f64::from(tensor.clone().into_data().try_to_vec::<f32>().expect("a loss is f32")[0])
+}
+
+/// Collects every gradient under the model file's name of its tensor.
+struct Collector<'a> {
+    gradients: &'a GradientsParams,
+    path: Vec<String>,
+    found: Weights,
+}
+
+impl ModuleVisitor for Collector<'_> {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_string());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let Some(gradient) = self.gradients.get::<D>(param.id) else { return };
+        let shape = gradient.dims().to_vec();
+        let data = gradient.into_data().try_to_vec().expect("gradients are f32");
+        // The first part of the path tells the model from the map of symbols.
+        self.found.insert(file_name(&self.path[1..]), weights::Tensor { shape, data });
+    }
+}
