@@ -69,15 +69,20 @@ pub fn clean(grey: &Grey, options: &Options) -> Result<Picture> {
         height: grey.height,
         reason: "no ink found, expected handwriting that stands out from its ground".into(),
     };
-    let strength = light::ink_strength(&light::shrink(grey));
-    let rough = strength.at_least(light::threshold(&strength).ok_or_else(nothing)?);
-    let width = shape::stroke_width(&shape::without_specks(&rough)).ok_or_else(nothing)?;
+    let mut strength = light::ink_strength(&light::shrink(grey));
+    let pen = |strength: &light::Strength, level: f32| {
+        shape::stroke_width(&shape::without_specks(&strength.at_least(level)))
+    };
+    let level = light::threshold(&strength).ok_or_else(nothing)?;
+    if options.lines {
+        let width = pen(&strength, level).ok_or_else(nothing)?;
+        strength = paper::without_lines(&strength, level, width);
+    }
+    let level = light::threshold(&strength).ok_or_else(nothing)?;
+    let width = pen(&strength, level).ok_or_else(nothing)?;
     let (strength, factor) = light::refine(&strength, width);
     let level = light::threshold(&strength).ok_or_else(nothing)?;
-    let mut mask = strength.at_least(level);
-    if options.lines {
-        mask = paper::without_lines(&mask, &strength);
-    }
+    let mask = strength.at_least(level);
     let mask = shape::without_specks(&shape::without_borders(&mask, width * factor as f32));
     redraw::to_training_size(&mask, &strength, level).ok_or_else(nothing)
 }

@@ -120,6 +120,22 @@ impl Strength {
         let ink = self.values.iter().map(|&value| value >= level).collect();
         Mask { width: self.width, height: self.height, ink }
     }
+
+    /// The strength at a place between pixels, or at the edge for a place outside.
+    pub fn between(&self, column: f32, row: f32) -> f32 {
+        let tap = |place: f32, side: usize| {
+            let place = place.clamp(0.0, (side - 1) as f32);
+            let first = place as usize;
+            (first, (first + 1).min(side - 1), place - first as f32)
+        };
+        let (left, right, across) = tap(column, self.width);
+        let (top, bottom, down) = tap(row, self.height);
+        let mix = |row: usize| {
+            let row = &self.values[row * self.width..][..self.width];
+            row[left] * (1.0 - across) + row[right] * across
+        };
+        mix(top) * (1.0 - down) + mix(bottom) * down
+    }
 }
 
 /// How strong ink is at least: half as strong as the strongest of what Otsu's threshold parts from the ground; `None`

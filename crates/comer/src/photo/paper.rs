@@ -1,151 +1,222 @@
-//! Removes the lines of ruled and squared paper, and leaves fraction bars and minus signs.
+//! Takes the lines of ruled and squared paper out, and leaves fraction bars and minus signs.
 //!
 //! What tells them apart: a line of the paper runs from one edge of the picture to the other, straight and nearly
-//! level, and is fainter than ink or not alone. It is removed where nothing crosses it.
+//! level, and is fainter than ink or not alone. Such lines belong to the ground. What they look like across is measured
+//! along all of them, and ink is what goes beyond it; where they are as dark as ink, what is above and below tells.
 
-use super::Mask;
-use super::light::Strength;
+mod find;
 
-/// Steepest line, as rise over run: paper is seldom photographed more askew.
-const STEEPEST: f32 = 0.06;
-/// Least share of a line that must be seen: ink and noise hide some of it.
-const LEAST_SEEN: f32 = 0.7;
-/// Share of a line at each of its ends that must be seen as well as the whole.
-const END: f32 = 0.08;
+use super::light::{Strength, threshold};
+use find::find;
+
+/// Share of the ink's threshold from which a pixel may belong to a line.
+const VISIBLE: f32 = 0.6;
 /// Lines at least this much fainter than the ink are the paper's even when there is only one.
 const FAINTER: f32 = 0.7;
+/// Steps of a pixel in which the look of the lines is measured.
+const STEPS: f32 = 4.0;
+/// A line ends where its strength falls below this share of that in its middle.
+const EDGE: f32 = 0.2;
+/// How many times the spread of the lines' strength must fit between line and ink for both sources to count the same.
+const SPREADS: f32 = 2.0;
+/// Directions in which ink may cross a line, as columns for each row.
+const CROSSINGS: [f32; 7] = [0.0, -0.5, 0.5, -1.0, 1.0, -1.5, 1.5];
 
-/// The ink without the lines of the paper; where there would be none left, with them.
-pub fn without_lines(mask: &Mask, strength: &Strength) -> Mask {
-    let mut cleared = mask.clone();
-    clear_across(&mut cleared, strength);
-    let mut turned = transposed(&cleared);
-    clear_across(&mut turned, &transposed_strength(strength));
-    let cleared = transposed(&turned);
-    if cleared.ink.contains(&true) { cleared } else { mask.clone() }
-}
-
-/// A line that rises from `start` rows down at the left edge.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Line {
-    start: f32,
-    slope: f32,
-}
-
-impl Line {
-    fn row(self, column: usize) -> isize {
-        (self.start + self.slope * column as f32).round() as isize
+/// The strengths without the lines of the paper; where no ink would be left, with them. Ink has at least `level`, and
+/// strokes are about `pen` pixels wide.
+pub fn without_lines(strength: &Strength, level: f32, pen: f32) -> Strength {
+    let turned = turned(strength);
+    let visible = VISIBLE * level;
+    let across = Ruling::new(strength, find(strength, visible, pen), pen);
+    let down = Ruling::new(&turned, find(&turned, visible, pen), pen);
+    // The ink's full strength shows beside the lines.
+    let beside = down.erased(&self::turned(&across.erased(strength)));
+    let Some(full) = threshold(&beside).map(|level| 2.0 * level) else { return strength.clone() };
+    let cleared = if across.is_paper(full) { across.cleared(strength, full) } else { strength.clone() };
+    if !down.is_paper(full) {
+        return cleared;
     }
+    self::turned(&down.cleared(&self::turned(&cleared), full))
 }
 
-/// Clears the lines that run across.
-fn clear_across(mask: &mut Mask, strength: &Strength) {
-    let lines = find(mask);
-    let typical = |pixels: &mut dyn Iterator<Item = usize>| {
-        let mut values: Vec<f32> = pixels.filter(|&at| mask.ink[at]).map(|at| strength.values[at]).collect();
-        values.sort_by(f32::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(0.0)
-    };
-    let mut ruled = Vec::new();
-    for line in &lines {
-        ruled.extend((0..mask.width).filter_map(|column| pixel(mask, line.row(column), column)));
-    }
-    let mut off = vec![true; mask.ink.len()];
-    ruled.iter().for_each(|&at| off[at] = false);
-    let ink = typical(&mut (0..mask.ink.len()).filter(|&at| off[at]));
-    let faint = typical(&mut ruled.iter().copied()) < FAINTER * ink;
-    if lines.len() > 1 || faint {
-        for line in lines {
-            clear(mask, line);
-        }
-    }
+/// The lines in one direction, and what they look like.
+struct Ruling {
+    /// The row of the middle of each line in every column.
+    lines: Vec<Vec<f32>>,
+    /// Strength of the lines and its spread, by the distance from their middle in steps.
+    look: Vec<(f32, f32)>,
+    /// How far from the middle the look reaches, in pixels.
+    reach: f32,
+    /// How far from the middle the lines reach, in pixels.
+    edge: f32,
 }
 
-/// The index of a pixel, if it is in the picture.
-fn pixel(mask: &Mask, row: isize, column: usize) -> Option<usize> {
-    usize::try_from(row).ok().filter(|&row| row < mask.height).map(|row| row * mask.width + column)
-}
-
-/// Lines from edge to edge, the best seen first, no two of them touching.
-fn find(mask: &Mask) -> Vec<Line> {
-    let Mask { width, height, ref ink } = *mask;
-    // One pixel up or down makes room for lines that are not quite straight.
-    let near: Vec<bool> = (0..ink.len())
-        .map(|at| ink[at] || (at >= width && ink[at - width]) || ink.get(at + width) == Some(&true))
-        .collect();
-    let seen = |line: Line, columns: std::ops::Range<usize>| {
-        let length = columns.len().div_ceil(2).max(1) as f32;
-        let met = columns
-            .step_by(2)
-            .filter(|&column| pixel(mask, line.row(column), column).is_some_and(|at| near[at]));
-        met.count() as f32 / length >= LEAST_SEEN
-    };
-    let share = |line: Line| {
-        let met =
-            (0..width).filter(|&column| pixel(mask, line.row(column), column).is_some_and(|at| near[at]));
-        met.count() as f32 / width as f32
-    };
-    let steps = (STEEPEST * width as f32 / 2.0).ceil() as isize;
-    let end = (END * width as f32).ceil() as usize;
-    let mut found: Vec<(f32, Line)> = Vec::new();
-    for step in -steps..=steps {
-        let slope = step as f32 * 2.0 / width as f32;
-        for start in 0..height {
-            let line = Line { start: start as f32, slope };
-            // The ends first: hardly any place but a line of the paper passes.
-            if seen(line, 0..end) && seen(line, width - end..width) && seen(line, 0..width) {
-                found.push((share(line), line));
+impl Ruling {
+    fn new(strength: &Strength, lines: Vec<Vec<f32>>, pen: f32) -> Self {
+        let reach = (pen + 2.0).ceil();
+        let mut ruling = Self { lines, look: Vec::new(), reach, edge: 0.0 };
+        let mut seen = vec![Vec::new(); (reach * STEPS) as usize + 2];
+        for line in &ruling.lines {
+            for (at, distance) in ruling.around(strength, line) {
+                seen[(distance.abs() * STEPS).round() as usize].push(strength.values[at]);
             }
         }
-    }
-    found.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut lines: Vec<Line> = Vec::new();
-    for (_, line) in found {
-        let close = |other: &Line| {
-            let apart = |column: usize| (line.row(column) - other.row(column)).unsigned_abs();
-            apart(0).min(apart(width / 2)).min(apart(width)) <= 6
+        let middle = |mut values: Vec<f32>| {
+            values.sort_by(f32::total_cmp);
+            values[values.len() / 2]
         };
-        if !lines.iter().any(close) {
-            lines.push(line);
-        }
+        let measure = |values: Vec<f32>| {
+            let typical = middle(values.clone());
+            (typical, middle(values.into_iter().map(|value| (value - typical).abs()).collect()))
+        };
+        ruling.look =
+            filled(seen.into_iter().map(|values| (!values.is_empty()).then(|| measure(values))).collect());
+        let least = EDGE * ruling.darkest();
+        let dark = ruling.look.iter().take_while(|look| look.0 > least).count();
+        ruling.edge = dark.saturating_sub(1) as f32 / STEPS;
+        ruling
     }
-    lines
+
+    /// The pixels around a line, and how far below its middle they are.
+    fn around<'a>(&self, strength: &Strength, line: &'a [f32]) -> impl Iterator<Item = (usize, f32)> + 'a {
+        let Strength { width, height, .. } = *strength;
+        let reach = self.reach;
+        line.iter().enumerate().flat_map(move |(column, &middle)| {
+            let first = (middle - reach).ceil().max(0.0) as usize;
+            let last = ((middle + reach).floor() + 1.0).clamp(0.0, height as f32) as usize;
+            (first..last).map(move |row| (row * width + column, row as f32 - middle))
+        })
+    }
+
+    /// Strength and spread at a distance from the middle.
+    fn at(&self, distance: f32) -> (f32, f32) {
+        let place = distance.abs() * STEPS;
+        let step = (place as usize).min(self.look.len() - 2);
+        mix(self.look[step], self.look[step + 1], place - step as f32)
+    }
+
+    fn darkest(&self) -> f32 {
+        self.look.iter().map(|look| look.0).fold(0.0, f32::max)
+    }
+
+    fn is_paper(&self, full: f32) -> bool {
+        self.lines.len() > 1 || self.darkest() < FAINTER * full
+    }
+
+    /// The strengths with nothing where the lines are.
+    fn erased(&self, strength: &Strength) -> Strength {
+        let mut erased = strength.clone();
+        for line in &self.lines {
+            for (at, distance) in self.around(strength, line) {
+                if distance.abs() <= self.edge {
+                    erased.values[at] = 0.0;
+                }
+            }
+        }
+        erased
+    }
+
+    /// The strengths with the lines as a part of the ground; ink is `full` strong.
+    fn cleared(&self, strength: &Strength, full: f32) -> Strength {
+        let mut cleared = strength.clone();
+        for line in &self.lines {
+            for (at, distance) in self.around(strength, line) {
+                let found = strength.values[at];
+                let (paper, spread) = self.at(distance);
+                let contrast = (full - paper).max(0.01);
+                let beyond = (full * (found - paper) / contrast).clamp(0.0, found);
+                let trust = contrast.powi(2) / (contrast.powi(2) + (SPREADS * spread).powi(2));
+                let value = trust * beyond + (1.0 - trust) * self.bridged(strength, at, distance).min(found);
+                cleared.values[at] = value.min(cleared.values[at]);
+            }
+        }
+        cleared
+    }
+
+    /// What a pixel would be if the ink on both sides of its line went on straight.
+    fn bridged(&self, strength: &Strength, at: usize, distance: f32) -> f32 {
+        let (column, row) = ((at % strength.width) as f32, (at / strength.width) as f32);
+        let (up, down) = (self.edge + 1.0 + distance, self.edge + 1.0 - distance);
+        if up <= 0.0 || down <= 0.0 {
+            return strength.values[at];
+        }
+        let crossing = |across: f32| {
+            let above = strength.between(column + across * up, row - up);
+            above.min(strength.between(column - across * down, row + down))
+        };
+        CROSSINGS.into_iter().map(crossing).fold(0.0, f32::max)
+    }
 }
 
-/// Clears a line where the ink is no thicker than the line itself.
-fn clear(mask: &mut Mask, line: Line) {
-    let run = |mask: &Mask, column: usize| {
-        let middle = [0, -1, 1, -2, 2].map(|off| line.row(column) + off);
-        let middle =
-            middle.into_iter().find(|&row| pixel(mask, row, column).is_some_and(|at| mask.ink[at]))?;
-        let inked = |row: isize| pixel(mask, row, column).is_some_and(|at| mask.ink[at]);
-        let first = (0..=middle).rev().take_while(|&row| inked(row)).last()?;
-        let last = (middle..mask.height as isize).take_while(|&row| inked(row)).last()?;
-        Some((first as usize, last as usize))
-    };
-    let runs: Vec<Option<(usize, usize)>> = (0..mask.width).map(|column| run(mask, column)).collect();
-    let mut lengths: Vec<usize> = runs.iter().flatten().map(|(first, last)| last - first + 1).collect();
-    lengths.sort_unstable();
-    let Some(&thickness) = lengths.get(lengths.len() / 2) else { return };
-    for (column, run) in runs.into_iter().enumerate() {
-        if let Some((first, last)) = run
-            && (last - first + 1) * 2 <= thickness * 3 + 2
-        {
-            (first..=last).for_each(|row| mask.ink[row * mask.width + column] = false);
+/// What was measured, with what was not between its neighbours.
+fn filled(measured: Vec<Option<(f32, f32)>>) -> Vec<(f32, f32)> {
+    let before = |at: usize| (0..=at).rev().find_map(|step| Some((step, measured[step]?)));
+    let after = |at: usize| (at..measured.len()).find_map(|step| Some((step, measured[step]?)));
+    let fill = |at: usize| match (before(at), after(at)) {
+        (Some((first, low)), Some((last, high))) if last > first => {
+            mix(low, high, (at - first) as f32 / (last - first) as f32)
         }
-    }
+        (Some((_, value)), _) | (_, Some((_, value))) => value,
+        (None, None) => (0.0, 0.0),
+    };
+    (0..measured.len()).map(fill).collect()
+}
+
+fn mix(low: (f32, f32), high: (f32, f32), share: f32) -> (f32, f32) {
+    (low.0 + (high.0 - low.0) * share, low.1 + (high.1 - low.1) * share)
 }
 
 /// Rows become columns.
-fn transposed(mask: &Mask) -> Mask {
-    Mask { width: mask.height, height: mask.width, ink: turn(&mask.ink, mask.width, mask.height) }
+fn turned(strength: &Strength) -> Strength {
+    let Strength { width, height, ref values } = *strength;
+    let values = (0..values.len()).map(|at| values[at % height * width + at / height]).collect();
+    Strength { width: height, height: width, values }
 }
 
-fn transposed_strength(strength: &Strength) -> Strength {
-    let values = turn(&strength.values, strength.width, strength.height);
-    Strength { width: strength.height, height: strength.width, values }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn turn<T: Copy>(values: &[T], width: usize, height: usize) -> Vec<T> {
-    (0..values.len()).map(|at| values[at % height * width + at / height]).collect()
+    /// Lines of two rows every 24, falling by `slope`, as strong as `paper`; on one of them a bar, and a stem across.
+    fn sheet(
+        paper: f32,
+        slope: f32,
+    ) -> (Strength, impl Fn(usize, usize) -> bool, impl Fn(usize, usize) -> bool) {
+        let (width, height) = (200, 120);
+        let stem = |x: usize, y: usize| (98..102).contains(&x) && (20..90).contains(&y);
+        let bar = move |x: usize, y: usize| {
+            (60..140).contains(&x) && (53.0..57.0).contains(&(y as f32 - slope * x as f32))
+        };
+        let value = |at: usize| {
+            let (x, y) = (at % width, at / width);
+            let sample = |sample: usize| y as f32 + (sample as f32 + 0.5) / 8.0 - slope * x as f32 - 6.0;
+            let line = (0..8).filter(|&part| sample(part).rem_euclid(24.0) < 2.0).count() as f32 / 8.0;
+            if stem(x, y) || bar(x, y) { 0.8 } else { paper * line }
+        };
+        (Strength { width, height, values: (0..width * height).map(value).collect() }, stem, bar)
+    }
+
+    #[test]
+    fn lines_go_and_the_ink_on_them_stays() {
+        for (paper, slope) in [(0.3, 0.01), (0.6, 0.0), (0.6, 0.03), (0.6, -0.02), (0.8, 0.0), (0.8, 0.03)] {
+            let (sheet, stem, bar) = sheet(paper, slope);
+            let cleared = without_lines(&sheet, 0.4, 3.0);
+            for (at, &value) in cleared.values.iter().enumerate() {
+                let (x, y) = (at % sheet.width, at / sheet.width);
+                // Where lines are as dark as ink, a bar on one of them cannot be told from it.
+                if stem(x, y) || (bar(x, y) && paper < 0.7) {
+                    assert!(value >= 0.4, "{paper} {slope}: ink at {x}, {y} is {value}");
+                } else if !bar(x, y) {
+                    assert!(value < 0.4, "{paper} {slope}: paper at {x}, {y} is {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_lone_line_as_dark_as_ink_stays() {
+        let values = (0..60 * 200).map(|at| if (30..33).contains(&(at / 200)) { 0.8 } else { 0.0 }).collect();
+        let bar = Strength { width: 200, height: 60, values };
+        assert_eq!(without_lines(&bar, 0.4, 3.0), bar);
+    }
 }

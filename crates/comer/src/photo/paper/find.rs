@@ -1,0 +1,169 @@
+//! Finds straight lines that run across a picture from edge to edge.
+
+use std::ops::Range;
+
+use super::super::light::Strength;
+
+/// Steepest line, as rise over run: paper is seldom photographed more askew.
+const STEEPEST: f32 = 0.06;
+/// Least share of a line that must be seen: ink and noise hide some of it.
+const LEAST_SEEN: f32 = 0.7;
+/// Share of a line at each of its ends that must be seen as well as the whole.
+const END: f32 = 0.08;
+/// Columns over which the row of a line is measured.
+const STRETCH: usize = 16;
+/// Stretches before and after one that have a say in its row.
+const AROUND: usize = 4;
+/// Rows that a line may be off a straight one.
+const BEND: f32 = 0.75;
+
+/// A line that begins `start` rows down at the left edge and falls by `slope` for each column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Line {
+    start: f32,
+    slope: f32,
+}
+
+impl Line {
+    fn row(self, column: usize) -> f32 {
+        self.start + self.slope * column as f32
+    }
+
+    /// The columns in which it is inside a picture.
+    fn inside(self, width: usize, height: usize) -> Range<usize> {
+        let inside = |column: &usize| (-0.5..height as f32 - 0.5).contains(&self.row(*column));
+        let Some(first) = (0..width).find(inside) else { return 0..0 };
+        let last = (first..width).rev().find(inside).unwrap_or(first);
+        first..last + 1
+    }
+}
+
+/// Lines from edge to edge whose pixels have at least a strength of `visible`, no two of them within `pen` pixels. Lines
+/// that leave the picture above or below count where whole ones run the same way. Gives the row of the middle of each line
+/// in every column, to a fraction of a pixel.
+pub(super) fn find(strength: &Strength, visible: f32, pen: f32) -> Vec<Vec<f32>> {
+    let Strength { width, height, ref values } = *strength;
+    // One pixel up or down makes room for lines that are not quite straight.
+    let dark = |at: usize| values.get(at).is_some_and(|&value| value >= visible);
+    let near: Vec<bool> = (0..values.len())
+        .map(|at| dark(at) || (at >= width && dark(at - width)) || dark(at + width))
+        .collect();
+    let seen = |line: Line, columns: Range<usize>| {
+        let length = columns.len().div_ceil(2).max(1) as f32;
+        let met =
+            |column: &usize| near[(line.row(*column).round() as usize).min(height - 1) * width + column];
+        columns.step_by(2).filter(met).count() as f32 / length >= LEAST_SEEN
+    };
+    let rise = (STEEPEST * width as f32 / 2.0).ceil() as isize;
+    let end = (END * width as f32).ceil() as usize;
+    let mut found: Vec<(bool, f32, Line)> = Vec::new();
+    for step in -rise..=rise {
+        let slope = step as f32 * 2.0 / width as f32;
+        for start in -2 * rise..height as isize + 2 * rise {
+            let line = Line { start: start as f32, slope };
+            let inside = line.inside(width, height);
+            let Range { start: first, end: last } = inside;
+            // The ends first: hardly any place but a line of the paper passes.
+            if inside.len() >= end
+                && seen(line, first..first + end)
+                && seen(line, last - end..last)
+                && seen(line, inside.clone())
+            {
+                found.push((inside.len() == width, darkness(strength, line, f32::INFINITY), line));
+            }
+        }
+    }
+    found.sort_by(|a, b| (b.0, b.1).partial_cmp(&(a.0, a.1)).unwrap_or(std::cmp::Ordering::Equal));
+    let mut lines: Vec<Line> = Vec::new();
+    let (mut least, mut most) = (f32::INFINITY, f32::NEG_INFINITY);
+    for (whole, _, line) in found {
+        let close = |other: &Line| {
+            let apart = |column: usize| (line.row(column) - other.row(column)).abs();
+            apart(0).min(apart(width / 2)).min(apart(width)) <= pen.max(3.0)
+        };
+        if lines.iter().any(close) {
+            continue;
+        }
+        if whole {
+            (least, most) = (least.min(line.slope), most.max(line.slope));
+        } else if lines.len() < 2
+            || line.slope < least - 2.0 / width as f32
+            || line.slope > most + 2.0 / width as f32
+        {
+            continue;
+        }
+        lines.push(line);
+    }
+    lines.into_iter().map(|line| tracked(strength, fitted(strength, line), pen)).collect()
+}
+
+/// The darkest line near a line, to a fraction of a pixel.
+fn fitted(strength: &Strength, line: Line) -> Line {
+    let width = strength.width as f32;
+    // Ink beside the line counts no more than the line.
+    let columns = line.inside(strength.width, strength.height);
+    let most = middle(columns.map(|column| around(strength, line, column)).collect());
+    let mut best = (darkness(strength, line, most), line);
+    for start in -6..=6 {
+        for end in -6..=6 {
+            let (start, end) = (start as f32 / 4.0, end as f32 / 4.0);
+            let near = Line { start: line.start + start, slope: line.slope + (end - start) / width };
+            let darkness = darkness(strength, near, most);
+            if darkness > best.0 {
+                best = (darkness, near);
+            }
+        }
+    }
+    best.1
+}
+
+/// The row of the middle of a line in every column.
+fn tracked(strength: &Strength, line: Line, pen: f32) -> Vec<f32> {
+    let Strength { width, height, ref values } = *strength;
+    let reach = (pen / 2.0).ceil() as isize + 1;
+    let off = |first: usize| {
+        let columns = first..(first + STRETCH).min(width);
+        let straight = line.row((columns.start + columns.end) / 2);
+        let (mut sum, mut moment) = (0.0, 0.0);
+        for row in straight.round() as isize - reach..=straight.round() as isize + reach {
+            if (0..height as isize).contains(&row) {
+                let value =
+                    middle(columns.clone().map(|column| values[row as usize * width + column]).collect());
+                sum += value;
+                moment += value * (row as f32 - straight);
+            }
+        }
+        if sum > 0.0 { (moment / sum).clamp(-BEND, BEND) } else { 0.0 }
+    };
+    let offs: Vec<f32> = (0..width).step_by(STRETCH).map(off).collect();
+    // Ink draws a stretch to its side; those around it know better.
+    let steady = |at: usize| {
+        let first = at.saturating_sub(AROUND).min(offs.len().saturating_sub(2 * AROUND + 1));
+        middle(offs[first..(first + 2 * AROUND + 1).min(offs.len())].to_vec())
+    };
+    let steady: Vec<f32> = (0..offs.len()).map(steady).collect();
+    let row = |column: usize| {
+        let place = (column as f32 / STRETCH as f32 - 0.5).clamp(0.0, (steady.len() - 1) as f32);
+        let (first, share) = (place as usize, place.fract());
+        let last = (first + 1).min(steady.len() - 1);
+        line.row(column) + steady[first] * (1.0 - share) + steady[last] * share
+    };
+    (0..width).map(row).collect()
+}
+
+/// The strength along a line, where each column counts up to `most`.
+fn darkness(strength: &Strength, line: Line, most: f32) -> f32 {
+    let columns = line.inside(strength.width, strength.height);
+    columns.map(|column| around(strength, line, column).min(most)).sum()
+}
+
+/// The strength of a line in a column: that of the two rows nearest to it.
+fn around(strength: &Strength, line: Line, column: usize) -> f32 {
+    let (column, row) = (column as f32, line.row(column));
+    strength.between(column, row - 0.5) + strength.between(column, row + 0.5)
+}
+
+fn middle(mut values: Vec<f32>) -> f32 {
+    values.sort_by(f32::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
