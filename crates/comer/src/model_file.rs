@@ -7,8 +7,9 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use crc32fast::Hasher;
 use rayon::prelude::*;
-use safetensors::tensor::TensorView;
+use safetensors::tensor::TensorInfo;
 use safetensors::{Dtype, SafeTensors, View};
 use serde_json::{Map, Value};
 
@@ -43,6 +44,8 @@ pub enum Precision {
 }
 
 const FORMAT: &str = "comer model 1";
+/// Bytes before the header, which say how long it is.
+const HEADER_LENGTH: usize = 8;
 const PARTS: [&str; 4] = ["format", "config", "vocabulary", "provenance"];
 
 impl ModelFile {
@@ -93,9 +96,11 @@ impl ModelFile {
             ("vocabulary".to_string(), json(serde_json::to_string(self.vocab.tokens()))?),
             ("provenance".to_string(), json(serde_json::to_string(&self.provenance))?),
         ]);
-        let views =
-            tensors.iter().map(|(&name, tensor)| (name, tensor.dtype, tensor.shape, &tensor.bytes[..]));
-        metadata.insert("checksum".to_string(), checksum(&metadata, views));
+        let hash = |(&name, tensor): (&&str, &Stored)| {
+            hash_of_tensor(name, tensor.dtype, tensor.shape, &tensor.bytes)
+        };
+        let hashes: Vec<Hasher> = tensors.iter().map(hash).collect();
+        metadata.insert("checksum".to_string(), checksum(&metadata, hashes.iter()));
         safetensors::serialize(&tensors, Some(metadata)).map_err(|error| wrong(error.to_string()))
     }
 
@@ -120,7 +125,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn read(bytes: &[u8]) -> Result<ModelFile, String> {
-    let (_, header) =
+    let (length, header) =
         SafeTensors::read_metadata(bytes).map_err(|error| format!("{error}; expected safetensors"))?;
     let metadata =
         header.metadata().as_ref().ok_or("it has no metadata; expected config and vocabulary there")?;
@@ -134,19 +139,23 @@ fn read(bytes: &[u8]) -> Result<ModelFile, String> {
     config.validate().map_err(|error| error.to_string())?;
     let vocab = Vocab::new(tokens).map_err(|error| error.to_string())?;
 
-    let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
-    let tensors: BTreeMap<String, TensorView> = tensors.tensors().into_iter().collect();
+    let data = &bytes[HEADER_LENGTH + length..];
+    let tensors: BTreeMap<String, &TensorInfo> = header.tensors().into_iter().collect();
     check_shapes(
         &config,
         &vocab,
-        tensors.iter().map(|(name, view)| (name.as_str(), view.shape())).collect(),
+        tensors.iter().map(|(name, info)| (name.as_str(), info.shape.as_slice())).collect(),
     )?;
-    let weights = tensors.par_iter().map(|(name, view)| Ok((name.clone(), widen(name, view)?)));
-    let weights = weights.collect::<Result<_, String>>()?;
-    let views = tensors.iter().map(|(name, view)| (name.as_str(), view.dtype(), view.shape(), view.data()));
-    if part("checksum")? != &checksum(metadata, views) {
+    // Each tensor is hashed and widened while it is in the cache, and the hashes are joined in the order of names.
+    let read = tensors.par_iter().map(|(name, info)| {
+        let bytes = &data[info.data_offsets.0..info.data_offsets.1];
+        Ok((hash_of_tensor(name, info.dtype, &info.shape, bytes), name.clone(), widen(name, info, bytes)?))
+    });
+    let read = read.collect::<Result<Vec<_>, String>>()?;
+    if part("checksum")? != &checksum(metadata, read.iter().map(|(hash, ..)| hash)) {
         return Err("its checksum does not match its content: the file was damaged or edited".into());
     }
+    let weights = read.into_iter().map(|(_, name, tensor)| (name, tensor)).collect();
     Ok(ModelFile { config, vocab, provenance, weights })
 }
 
@@ -174,32 +183,32 @@ fn check_shapes(
     }
 }
 
-fn widen(name: &str, view: &TensorView) -> Result<Tensor, String> {
-    let data = match view.dtype() {
-        Dtype::F32 => view.data().as_chunks().0.iter().map(|&four| f32::from_le_bytes(four)).collect(),
-        Dtype::F16 => {
-            view.data().as_chunks().0.iter().map(|&two| half::f16::from_le_bytes(two).to_f32()).collect()
-        }
+fn widen(name: &str, info: &TensorInfo, bytes: &[u8]) -> Result<Tensor, String> {
+    let data = match info.dtype {
+        Dtype::F32 => bytes.as_chunks().0.iter().map(|&four| f32::from_le_bytes(four)).collect(),
+        Dtype::F16 => bytes.as_chunks().0.iter().map(|&two| half::f16::from_le_bytes(two).to_f32()).collect(),
         other => return Err(format!("tensor {name} has dtype {other:?}, expected F32 or F16")),
     };
-    Ok(Tensor { shape: view.shape().to_vec(), data })
+    Ok(Tensor { shape: info.shape.clone(), data })
 }
 
 /// CRC-32 over the metadata's parts and every tensor's name, type, shape and bytes, in the order of names.
-fn checksum<'a>(
-    metadata: &HashMap<String, String>,
-    tensors: impl Iterator<Item = (&'a str, Dtype, &'a [usize], &'a [u8])>,
-) -> String {
-    let mut hash = crc32fast::Hasher::new();
+fn checksum<'a>(metadata: &HashMap<String, String>, tensors: impl Iterator<Item = &'a Hasher>) -> String {
+    let mut hash = Hasher::new();
     for part in PARTS {
         hash.update(metadata.get(part).map_or(b"", |text| text.as_bytes()));
         hash.update(b"\0");
     }
-    for (name, dtype, shape, bytes) in tensors {
-        hash.update(format!("{name} {dtype:?} {shape:?}\0").as_bytes());
-        hash.update(bytes);
-    }
+    tensors.for_each(|tensor| hash.combine(tensor));
     format!("{:08x}", hash.finalize())
+}
+
+/// A tensor's part of the checksum.
+fn hash_of_tensor(name: &str, dtype: Dtype, shape: &[usize], bytes: &[u8]) -> Hasher {
+    let mut hash = Hasher::new();
+    hash.update(format!("{name} {dtype:?} {shape:?}\0").as_bytes());
+    hash.update(bytes);
+    hash
 }
 
 /// A tensor in the bytes that the file will hold.

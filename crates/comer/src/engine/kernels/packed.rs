@@ -34,10 +34,13 @@ impl PackedRows {
         };
         packed.bias[..rows].copy_from_slice(bias);
         if depth > 0 {
-            for (row, values) in matrix.chunks_exact(depth).enumerate() {
-                let start = row / panel * depth * panel + row % panel;
-                for (d, &value) in values.iter().enumerate() {
-                    packed.values[start + d * panel] = value;
+            // Written in order, each panel once: a row at a time would pass over the panel for every row.
+            let panels = packed.values.chunks_exact_mut(depth * panel);
+            for (values, rows) in panels.zip(matrix.chunks(depth * panel)) {
+                for (d, values) in values.chunks_exact_mut(panel).enumerate() {
+                    for (value, row) in values.iter_mut().zip(rows.chunks_exact(depth)) {
+                        *value = row[d];
+                    }
                 }
             }
         }

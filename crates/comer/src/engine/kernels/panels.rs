@@ -32,11 +32,12 @@ impl Panels {
     pub(crate) fn pack(columns: usize, depth: usize, value: impl Fn(usize, usize) -> f32) -> Self {
         let panels = columns.div_ceil(WIDTH);
         let mut lines = vec![Line([0.0; BLOCK]); panels * depth * (WIDTH / BLOCK)];
-        for column in 0..columns {
-            let (panel, within) = (column / WIDTH, column % WIDTH);
-            for k in 0..depth {
-                lines[(panel * depth + k) * (WIDTH / BLOCK) + within / BLOCK].0[within % BLOCK] =
-                    value(column, k);
+        // In the order of the lines, each written once.
+        for (at, line) in lines.iter_mut().enumerate() {
+            let (row, block) = (at / (WIDTH / BLOCK), at % (WIDTH / BLOCK));
+            let (panel, k) = (row / depth, row % depth);
+            for (column, number) in (panel * WIDTH + block * BLOCK..columns).zip(&mut line.0) {
+                *number = value(column, k);
             }
         }
         Self { columns, depth, lines, bias: vec![Line([0.0; BLOCK]); panels * (WIDTH / BLOCK)] }
