@@ -19,6 +19,8 @@ const STEPS: f32 = 4.0;
 const EDGE: f32 = 0.2;
 /// How many times the spread of the lines' strength must fit between line and ink for both sources to count the same.
 const SPREADS: f32 = 2.0;
+/// Spread that the strength of lines has at least.
+const LEAST_SPREAD: f32 = 0.03;
 /// Directions in which ink may cross a line, as columns for each row.
 const CROSSINGS: [f32; 7] = [0.0, -0.5, 0.5, -1.0, 1.0, -1.5, 1.5];
 
@@ -125,7 +127,8 @@ impl Ruling {
                 let (paper, spread) = self.at(distance);
                 let contrast = (full - paper).max(0.01);
                 let beyond = (full * (found - paper) / contrast).clamp(0.0, found);
-                let trust = contrast.powi(2) / (contrast.powi(2) + (SPREADS * spread).powi(2));
+                let trust =
+                    contrast.powi(2) / (contrast.powi(2) + (SPREADS * spread.max(LEAST_SPREAD)).powi(2));
                 let value = trust * beyond + (1.0 - trust) * self.bridged(strength, at, distance).min(found);
                 cleared.values[at] = value.min(cleared.values[at]);
             }

@@ -14,6 +14,8 @@ const END: f32 = 0.08;
 const STRETCH: usize = 16;
 /// Stretches before and after one that have a say in its row.
 const AROUND: usize = 4;
+/// Up to this many times the strength of its faintest quarter, a stretch holds nothing but the line.
+const INKLESS: f32 = 1.3;
 /// Rows that a line may be off a straight one.
 const BEND: f32 = 0.75;
 
@@ -133,15 +135,31 @@ fn tracked(strength: &Strength, line: Line, pen: f32) -> Vec<f32> {
                 moment += value * (row as f32 - straight);
             }
         }
-        if sum > 0.0 { (moment / sum).clamp(-BEND, BEND) } else { 0.0 }
+        (sum, if sum > 0.0 { (moment / sum).clamp(-BEND, BEND) } else { 0.0 })
     };
-    let offs: Vec<f32> = (0..width).step_by(STRETCH).map(off).collect();
-    // Ink draws a stretch to its side; those around it know better.
+    let measured: Vec<(f32, f32)> = (0..width).step_by(STRETCH).map(off).collect();
+    // Ink draws a stretch to its side: those that hold more than the line does have no say.
+    let mut sums: Vec<f32> = measured.iter().map(|stretch| stretch.0).collect();
+    sums.sort_by(f32::total_cmp);
+    let most = INKLESS * sums[sums.len() / 4];
+    let bare: Vec<(usize, f32)> = measured
+        .iter()
+        .enumerate()
+        .filter(|(_, stretch)| stretch.0 <= most)
+        .map(|(at, stretch)| (at, stretch.1))
+        .collect();
+    let pairs = bare
+        .iter()
+        .enumerate()
+        .flat_map(|(count, last)| bare[..count].iter().map(move |first| (first, last)));
+    let turn = middle(pairs.map(|(first, last)| (last.1 - first.1) / (last.0 - first.0) as f32).collect());
     let steady = |at: usize| {
-        let first = at.saturating_sub(AROUND).min(offs.len().saturating_sub(2 * AROUND + 1));
-        middle(offs[first..(first + 2 * AROUND + 1).min(offs.len())].to_vec())
+        let before = bare.partition_point(|stretch| stretch.0 < at);
+        let first = before.saturating_sub(AROUND).min(bare.len().saturating_sub(2 * AROUND + 1));
+        let around = &bare[first..(first + 2 * AROUND + 1).min(bare.len())];
+        middle(around.iter().map(|stretch| stretch.1 - turn * stretch.0 as f32).collect()) + turn * at as f32
     };
-    let steady: Vec<f32> = (0..offs.len()).map(steady).collect();
+    let steady: Vec<f32> = (0..measured.len()).map(steady).collect();
     let row = |column: usize| {
         let place = (column as f32 / STRETCH as f32 - 0.5).clamp(0.0, (steady.len() - 1) as f32);
         let (first, share) = (place as usize, place.fract());
