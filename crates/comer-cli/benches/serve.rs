@@ -1,7 +1,7 @@
 //! How long an answer takes, and what 64 clients get out of the server beside `comer bench` on the same pictures.
 //!
 //! `cargo bench -p comer-cli --bench serve -- [--seconds 60] [--clients 64] [--threads 2]`, with COMER_MODEL or the
-//! released weights.
+//! bundled model.
 #![allow(clippy::print_stdout, reason = "figures are what it is for")]
 
 #[path = "../../comer/tests/common/mod.rs"]
@@ -23,7 +23,7 @@ use comer::recognizer::{Options, Recognizer};
 use comer::{Ink, Picture};
 use serde_json::json;
 
-use server::{Server, cpu_seconds, released_model, sample};
+use server::{Server, cpu_seconds, sample};
 
 const SAMPLES: [&str; 9] =
     ["circle", "digits", "fraction", "integral", "power", "quadratic", "root", "square", "sum"];
@@ -36,14 +36,15 @@ fn argument(name: &str, default: usize) -> usize {
 
 fn main() {
     let own = std::env::var_os("COMER_MODEL").map(PathBuf::from);
-    let Some(model) = own.or_else(|| released_model().map(Path::to_path_buf)) else { return };
+    let bundled = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/comer.safetensors");
+    let model = own.unwrap_or_else(bundled);
     latency(&model);
     load_test(&model);
 }
 
 /// From the request after the last stroke to the answer, for the ten digits.
 fn latency(model: &Path) {
-    let server = Server::start(model, &["--quiet"]);
+    let server = Server::start(Some(model), &["--quiet"]);
     let ink = Ink::from_inkml(&sample("digits")).unwrap();
     let strokes: Vec<Vec<[f64; 2]>> = ink
         .strokes()
@@ -120,7 +121,7 @@ fn load_test(model: &Path) {
         SAMPLES.iter().map(|name| Ink::from_inkml(&sample(name)).unwrap().draw().unwrap()).collect();
     let before = bench(model, folder.path(), threads);
     let alone_before = alone(&recognizer, &drawn, threads);
-    let server = Server::start(model, &["--quiet", "--threads", &threads.to_string()]);
+    let server = Server::start(Some(model), &["--quiet", "--threads", &threads.to_string()]);
     let (warm_up, time) = (Duration::from_secs(10), Duration::from_secs(seconds as u64));
     let figures = load::run(&server, clients, &pictures, "?beam=10", warm_up, time);
     drop(server);

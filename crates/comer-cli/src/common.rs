@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Which model reads.
 #[derive(clap::Args)]
 pub struct ModelArgument {
-    /// The model file.
+    /// The model file [default: the bundled model].
     #[arg(long, value_name = "FILE", env = "COMER_MODEL")]
     pub model: Option<PathBuf>,
 }
@@ -24,17 +24,14 @@ impl ModelArgument {
 
     /// The model's name for people.
     pub fn name(&self) -> String {
-        self.model.as_ref().map_or("no model".into(), |path| path.display().to_string())
+        self.model.as_ref().map_or("the bundled model".into(), |path| path.display().to_string())
     }
 
     /// The bytes of the model file.
     pub fn bytes(&self) -> Result<Cow<'static, [u8]>> {
         match &self.model {
             Some(path) => Ok(std::fs::read(path).with_context(|| path.display().to_string())?.into()),
-            None => bail!(
-                "no model: give one with --model FILE (or COMER_MODEL=FILE); `comer import CHECKPOINT FILE` makes one \
-                 of a checkpoint of the authors' implementation, `comer train` makes one from data"
-            ),
+            None => Ok(comer::model_file::BUNDLED.into()),
         }
     }
 

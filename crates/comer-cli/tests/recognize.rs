@@ -182,10 +182,24 @@ fn what_cannot_be_done_at_all_says_why() {
     let png = place.write("cross.png", cross().to_png().unwrap());
     let output = place.run(&[&png], &["--beam", "0"]);
     assert!(!output.status.success() && text(&output.stderr).contains("beam"), "{output:?}");
+}
 
+#[test]
+fn the_bundled_model_reads_the_samples_without_any_setup() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
     let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
-    let output = command.arg("recognize").arg(&png).env_remove("COMER_MODEL").output().unwrap();
-    assert!(!output.status.success() && text(&output.stderr).contains("--model"), "{output:?}");
+    let output =
+        command.args(["recognize", "--json"]).arg(&samples).env_remove("COMER_MODEL").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let mut wrong = Vec::new();
+    for line in text(&output.stdout).lines() {
+        let object: Value = serde_json::from_str(line).unwrap();
+        let ink = comer::Ink::from_inkml(&fs::read(object["name"].as_str().unwrap()).unwrap()).unwrap();
+        if object["latex"] != ink.latex().unwrap() {
+            wrong.push(line.to_string());
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

@@ -43,6 +43,10 @@ pub enum Precision {
     F16,
 }
 
+/// The bundled model: the bytes of its file.
+#[cfg(feature = "bundled")]
+pub const BUNDLED: &[u8] = include_bytes!("../../../models/comer.safetensors");
+
 const FORMAT: &str = "comer model 1";
 /// Bytes before the header, which say how long it is.
 const HEADER_LENGTH: usize = 8;
@@ -54,6 +58,12 @@ impl ModelFile {
         let path = path.as_ref();
         let bytes = fs::read(path).map_err(|reason| Error::File { path: path.into(), reason })?;
         Self::from_bytes(&path.display().to_string(), &bytes)
+    }
+
+    /// The model that comes with this crate, trained by us on CROHME: for non-commercial use, as its data is.
+    #[cfg(feature = "bundled")]
+    pub fn bundled() -> Result<Self> {
+        Self::from_bytes("the bundled model", BUNDLED)
     }
 
     /// Reads and checks the bytes of a model file; `name` stands in error messages.

@@ -75,6 +75,12 @@ impl Recognizer {
         Self::new(ModelFile::open(path)?)
     }
 
+    /// Opens the model that comes with this crate ([`ModelFile::bundled`]).
+    #[cfg(feature = "bundled")]
+    pub fn bundled() -> Result<Self> {
+        Self::new(ModelFile::bundled()?)
+    }
+
     /// Prepares a model.
     pub fn new(model: ModelFile) -> Result<Self> {
         model.validate()?;

@@ -1,16 +1,15 @@
-//! The page in headless Chromium, with the released weights and ink of this repository.
+//! The page in headless Chromium, with the bundled model and ink of this repository.
 
 use comer::Ink;
 use serde_json::{Value, json};
 
 use super::browser::Browser;
-use super::server::{Server, released_model, sample};
+use super::server::{Server, sample};
 
 /// A server and a browser that shows its page, or `None` where one of them cannot be had.
 fn open(width: u32, height: u32) -> Option<(Server, Browser)> {
-    let model = released_model()?;
     let browser = Browser::open(width, height)?;
-    let server = Server::start(model, &["--quiet"]);
+    let server = Server::start(None, &["--quiet"]);
     browser.go(&server.url());
     browser.wait("the script", "return document.documentElement.dataset.ready === 'true';");
     Some((server, browser))

@@ -12,7 +12,7 @@ use super::server::{Server, sample, tiny_model};
 /// The short form of `cargo bench -p comer-cli --bench serve`, with a tiny model.
 #[test]
 fn many_clients_do_no_harm() {
-    let server = Server::start(tiny_model(), &["--quiet", "--threads", "2"]);
+    let server = Server::start(Some(tiny_model()), &["--quiet", "--threads", "2"]);
     let picture = |name| Ink::from_inkml(&sample(name)).unwrap().draw().unwrap().to_png().unwrap();
     let pictures = ["square", "fraction", "root"].map(picture);
     let second = Duration::from_secs(1);
@@ -34,7 +34,7 @@ fn many_clients_do_no_harm() {
 
 #[test]
 fn more_than_can_wait_are_told_to_come_again() {
-    let server = Server::start(tiny_model(), &["--quiet", "--threads", "1", "--queue", "0"]);
+    let server = Server::start(Some(tiny_model()), &["--quiet", "--threads", "1", "--queue", "0"]);
     let picture = Ink::from_inkml(&sample("quadratic")).unwrap().draw().unwrap().to_png().unwrap();
     let mut clients: Vec<Client> = (0..8).map(|_| Client::new(server.address).unwrap()).collect();
     for client in &mut clients {
@@ -52,7 +52,7 @@ fn more_than_can_wait_are_told_to_come_again() {
 #[cfg(unix)]
 #[test]
 fn a_word_ends_it_when_its_work_is_done() {
-    let mut server = Server::start(tiny_model(), &[]);
+    let mut server = Server::start(Some(tiny_model()), &[]);
     let ink = sample("square");
     let mut client = Client::new(server.address).unwrap();
     let head = format!(

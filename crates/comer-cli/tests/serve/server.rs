@@ -1,4 +1,4 @@
-//! `comer serve` as a child process, with the tiny random model or the released weights.
+//! `comer serve` as a child process, with a tiny random model or the bundled one.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-use comer::checkpoint::{self, Hints};
-use comer::{Precision, Vocab};
+use comer::Precision;
 
 use super::common;
 
@@ -17,9 +16,13 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(model: &Path, more: &[&str]) -> Self {
+    /// With the bundled model if none is given.
+    pub fn start(model: Option<&Path>, more: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--model"]).arg(model).args(more);
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(more);
+        if let Some(model) = model {
+            command.arg("--model").arg(model);
+        }
         let mut process = command.env_remove("COMER_MODEL").stderr(Stdio::piped()).spawn().unwrap();
         let mut talk = BufReader::new(process.stderr.take().unwrap());
         let mut line = String::new();
@@ -72,19 +75,6 @@ pub fn tiny_model() -> &'static Path {
         common::golden_model("fusion").save(&path, Precision::F32).unwrap();
         path
     })
-}
-
-/// The released weights, or `None` with a line that says so.
-pub fn released_model() -> Option<&'static Path> {
-    static MODEL: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let model = MODEL.get_or_init(|| {
-        let model =
-            checkpoint::import(common::shared("models/released.ckpt")?, Vocab::crohme(), &Hints::default());
-        let path = folder().join("released.safetensors");
-        model.unwrap().save(&path, Precision::F16).unwrap();
-        Some(path)
-    });
-    model.as_deref()
 }
 
 /// One of the formulas of this repository.

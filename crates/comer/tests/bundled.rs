@@ -1,0 +1,24 @@
+//! The model that comes with the crate: small, whole, with its story inside, and able to read.
+#![cfg(feature = "bundled")]
+
+use comer::model_file::{BUNDLED, ModelFile};
+use comer::recognizer::{Options, Recognizer};
+
+#[test]
+fn it_is_small_and_tells_what_made_it() {
+    assert!(BUNDLED.len() <= 15 << 20, "{} bytes", BUNDLED.len());
+    let provenance = ModelFile::bundled().unwrap().provenance;
+    for key in ["data", "ink", "recipe", "epochs", "hours", "commit", "licence", "crohme_2014", "crohme_2016"]
+    {
+        assert!(provenance.contains_key(key), "{key} is missing: {provenance:#?}");
+    }
+}
+
+#[test]
+fn it_reads_a_sample_of_ours() {
+    let sample = include_bytes!("../../../samples/square.inkml");
+    let ink = comer::Ink::from_inkml(sample).unwrap();
+    let recognizer = Recognizer::bundled().unwrap();
+    let reading = recognizer.recognize(&ink.draw().unwrap(), &Options::default()).unwrap();
+    assert_eq!(reading.best.latex, ink.latex().unwrap());
+}
