@@ -144,7 +144,7 @@ fn train(
         true => RunFolder::resume(folder, recipe)?,
         false => (RunFolder::create(folder, recipe, &recipe.to_toml())?, Trainer::start(recipe, vocab)?),
     };
-    let mut view = View::new(&recipe);
+    let mut view = View::new(recipe);
     let trainer = Trainer {
         recipe,
         vocab,
