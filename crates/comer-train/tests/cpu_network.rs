@@ -6,9 +6,9 @@ mod common;
 mod plain;
 
 use burn::prelude::*;
-use comer::TokenId;
 use comer::vocab::PAD;
 use comer::weights::{Weights, tensor_specs};
+use comer::{ModelFile, TokenId};
 use comer_train::cpu::{Features, Grid, Network, Reading, Step};
 use comer_train::initial::symbol_map;
 use comer_train::model::Comer;
@@ -27,13 +27,7 @@ fn loss_and_gradients_of_the_tiny_models_are_the_authors() {
         let file = golden.model("weights.");
         let images = golden.get("input.images");
         let [count, _, height, width] = images.shape[..] else { panic!("four dimensions") };
-        let network = Network {
-            config: &file.config,
-            weights: &file.weights,
-            seed: 0,
-            label_smoothing: 0.0,
-            symbols: None,
-        };
+        let network = network(&file, 0);
         let net = network.densenet();
 
         // The authors' pictures are padded. So are those that our DenseNet is given; the decoder sees the real cells.
@@ -83,13 +77,7 @@ fn a_step_is_that_of_the_plain_model_on_pictures_of_one_size() {
         let expected: Vec<f32> = loss.clone().into_data().try_to_vec().unwrap();
         let gradients = by_name(&plain, &loss.backward());
 
-        let network = Network {
-            config: &file.config,
-            weights: &file.weights,
-            seed: 3,
-            label_smoothing: 0.0,
-            symbols: None,
-        };
+        let network = network(&file, 3);
         let step = network.step(&pixels, Grid::new(vec![(height, width); 3]), &formulas);
         assert!((step.loss - f64::from(expected[0])).abs() <= 1e-5, "{name}: {} {expected:?}", step.loss);
         assert_eq!(step.answers, 30);
@@ -169,13 +157,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
     (file.config.encoder_dropout, file.config.dropout) = (0.2, 0.3);
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let network = Network {
-            config: &file.config,
-            weights: &file.weights,
-            seed: 5,
-            label_smoothing: 0.1,
-            symbols: None,
-        };
+        let network = Network { label_smoothing: 0.1, ..network(&file, 5) };
         pool.install(|| network.step(&pixels, Grid::new(sizes.clone()), &formulas))
     };
     let one = run(1);
@@ -189,13 +171,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
 #[test]
 fn a_reading_is_not_changed_by_the_padding_after_it_but_for_the_norm_of_the_refinement() {
     let file = common::golden_model("bttr");
-    let network = Network {
-        config: &file.config,
-        weights: &file.weights,
-        seed: 0,
-        label_smoothing: 0.0,
-        symbols: None,
-    };
+    let network = network(&file, 0);
     let grid = Grid::new(vec![(2, 5)]);
     let channels = file.config.encoder_channels();
     let features = Features { rows: noise(channels * grid.stride, 1), grid };
@@ -210,6 +186,11 @@ fn a_reading_is_not_changed_by_the_padding_after_it_but_for_the_norm_of_the_refi
     assert_eq!((plain.answers, other.answers), (8, 8));
     assert!((plain.loss - other.loss).abs() < 1e-6);
     compare("bttr", &other.gradients, &plain.gradients, 1e-4);
+}
+
+/// The network of a model file, with neither smoothed labels nor symbols.
+fn network(file: &ModelFile, seed: u32) -> Network<'_> {
+    Network { config: &file.config, weights: &file.weights, seed, label_smoothing: 0.0, symbols: None }
 }
 
 /// Pictures and formulas.
