@@ -1,20 +1,19 @@
 //! The attention of a formula's tokens to the cells of their picture, refined by what was read before (section 3.5 of
 //! the paper), forward and backward.
 
-use super::simd::vectorised;
+mod norm;
+
 use comer::weights::Weights;
 use rayon::prelude::*;
 
+use self::norm::Head;
 use super::attention::{Heads, Rows, dropped, scale_rows, unweigh, weigh};
 use super::densenet::NormStatistics;
-use super::linear::{Linear, add, entry};
-use super::norm::{Statistics, total};
+use super::linear::{Linear, add};
+use super::norm::Statistics;
 use super::product::Matrix;
 use super::refinement::{Refinement, RefinementGradients, Shape, Source, cover, uncover};
 use super::scene::{Scene, Sequence, Site};
-
-/// The path of the refinement's norm in the model file.
-const NORM: &str = "decoder.refinement.norm";
 
 /// The attention of one layer to the cells.
 pub(super) struct CrossAttention<'a> {
@@ -40,6 +39,13 @@ struct Attending {
     refined: Option<Refined>,
 }
 
+impl Attending {
+    /// What the refinement's norm was given.
+    fn refinement(&self) -> Option<&[f32]> {
+        Some(&self.refined.as_ref()?.values)
+    }
+}
+
 struct Refined {
     /// The weights before refinement and dropout; empty if the coverage does not look at them.
     plain: Vec<f32>,
@@ -55,15 +61,6 @@ pub(super) struct CrossBack {
     pub memory: Vec<f32>, // [cells][d_model]
     /// Of the previous layer's dropped weights, for each sequence; empty if the coverage does not look at them.
     pub previous: Vec<Vec<f32>>,
-}
-
-/// A head's batch norm, forward (`scale`, `shift`) and backward (`offset`, `slope`).
-#[derive(Clone, Copy, Default)]
-struct Head {
-    scale: f32,
-    shift: f32,
-    offset: f32,
-    slope: f32,
 }
 
 impl<'a> CrossAttention<'a> {
@@ -142,8 +139,9 @@ impl<'a> CrossAttention<'a> {
             Attending { weights: energies, refined }
         };
         let mut sequences: Vec<Attending> = scene.sequences.par_iter().enumerate().map(compare).collect();
-        let norm = statistics(&sequences, heads.count);
-        let normal = self.heads(&norm);
+        let refined: Vec<&[f32]> = sequences.iter().filter_map(Attending::refinement).collect();
+        let norm = norm::statistics(&refined, heads.count);
+        let normal = norm::heads(scene.weights, &norm);
 
         let mut mixed = vec![0.0; scene.tokens * d];
         let drop = scene.drop(self.layer, Site::CrossWeights);
@@ -152,7 +150,7 @@ impl<'a> CrossAttention<'a> {
         places.for_each(|(index, ((sequence, attending), mixed))| {
             let Attending { weights, refined } = attending;
             if let Some(refined) = refined {
-                subtract(weights, &refined.values, &normal);
+                norm::subtract(weights, &refined.values, &normal);
             }
             weigh(weights, sequence.cells());
             let [_, values] = self.keys_and_values(&both, index / 2);
@@ -160,16 +158,6 @@ impl<'a> CrossAttention<'a> {
         });
         let output = self.linear("output").forward(self.tokens(&mixed));
         (output, CrossTape { queries, both, mixed, sequences, norm })
-    }
-
-    /// The norm of each head.
-    fn heads(&self, norm: &[Statistics]) -> Vec<Head> {
-        let head = |(index, statistics): (usize, &Statistics)| {
-            let weight = |leaf: &str| self.scene.weights[&format!("{NORM}.{leaf}")].data[index];
-            let scale = weight("weight") * statistics.inverse_deviation();
-            Head { scale, shift: weight("bias") - statistics.mean * scale, ..Head::default() }
-        };
-        norm.iter().enumerate().map(head).collect()
     }
 
     /// From the gradient of the output and that of the dropped weights (`later`, for each sequence, or empty).
@@ -188,7 +176,11 @@ impl<'a> CrossAttention<'a> {
         let mixed = output.back(gradient);
         let mut both = vec![0.0; scene.cells.pixels * 2 * d];
         let mut energies = self.energies_back(tape, &mixed, later, &mut both);
-        let normal = self.norm_back(tape, &energies, gradients);
+        let refined = tape.sequences.iter().zip(&energies);
+        let refined: Vec<(&[f32], &[f32])> = refined
+            .filter_map(|(attending, energies)| Some((attending.refinement()?, &energies[..])))
+            .collect();
+        let normal = norm::back(scene.weights, &tape.norm, &refined, gradients);
 
         let refinement = Refinement::new(scene.config, scene.weights).zip(previous);
         let mut queries = vec![0.0; scene.tokens * d];
@@ -254,43 +246,6 @@ impl<'a> CrossAttention<'a> {
         pulled.into_iter().flatten().collect()
     }
 
-    /// The norm's backward pass but for its last step, from the gradient of the energies, which is less that of the
-    /// refinement.
-    fn norm_back(&self, tape: &CrossTape, energies: &[Vec<f32>], gradients: &mut Weights) -> Vec<Head> {
-        let mut heads = self.heads(&tape.norm);
-        if heads.is_empty() {
-            return heads;
-        }
-        let sums = (&tape.sequences, energies).into_par_iter().map(|(attending, energies)| {
-            let values = attending.refined.iter().flat_map(|refined| parts(&refined.values, heads.len()));
-            let pairs = values.zip(parts(energies, heads.len())).zip(&tape.norm);
-            let sum = |((values, energies), norm): ((&[f32], &[f32]), &Statistics)| {
-                vectorised(
-                    #[inline(always)]
-                    || [total(energies, |g| -g), total_product(values, energies, norm.mean)],
-                )
-            };
-            pairs.map(sum).collect()
-        });
-        let sums: Vec<Vec<[f64; 2]>> = sums.collect();
-        let count =
-            self.scene.sequences.iter().map(|sequence| sequence.steps() * sequence.cells()).sum::<usize>();
-        let mut found = [Vec::new(), Vec::new()];
-        for (index, (head, norm)) in heads.iter_mut().zip(&tape.norm).enumerate() {
-            let [bias, product] = [0, 1].map(|which| sums.iter().map(|sums| sums[index][which]).sum::<f64>());
-            let inverse = norm.inverse_deviation();
-            let weight = product as f32 * inverse;
-            head.slope = weight * inverse / count as f32;
-            head.offset = bias as f32 / count as f32 - norm.mean * head.slope;
-            found[0].push(weight);
-            found[1].push(bias as f32);
-        }
-        for (leaf, values) in ["weight", "bias"].into_iter().zip(found) {
-            add(&mut entry(gradients, format!("{NORM}.{leaf}"), &[values.len()]).data, &values);
-        }
-        heads
-    }
-
     /// Through the refinement of a sequence to its coverage, and from there to the weights that it was made of: adds to
     /// the gradient of the energies what comes by the own ones, answers that of the previous layer's.
     fn refine_back(
@@ -306,18 +261,7 @@ impl<'a> CrossAttention<'a> {
         };
         let (sequence, coverage) = (&self.scene.sequences[index], self.scene.config.coverage);
         let (shape, heads) = (shape(sequence), normal.len());
-        let mut values = energies.to_vec();
-        vectorised(
-            #[inline(always)]
-            || {
-                let all = parts_mut(&mut values, heads).zip(parts(&refined.values, heads));
-                for ((gradient, values), head) in all.zip(normal) {
-                    for (g, &x) in gradient.iter_mut().zip(values) {
-                        *g = head.scale * (-*g - head.offset - x * head.slope);
-                    }
-                }
-            },
-        );
+        let values = norm::pull(energies, &refined.values, normal);
         let sources = self.sources(index, previous, &refined.plain);
         let covered = cover(shape, heads, &sources);
         let (covered, sums) = refinement.backward(shape, &covered, &refined.hidden, &values);
@@ -337,7 +281,7 @@ impl CrossTape {
     pub fn statistics(&self) -> Option<NormStatistics> {
         let numbers = |sequence: &Attending| sequence.weights.len() / self.norm.len().max(1);
         (!self.norm.is_empty()).then(|| NormStatistics {
-            path: NORM.into(),
+            path: norm::PATH.into(),
             mean: self.norm.iter().map(|head| head.mean).collect(),
             variance: self.norm.iter().map(|head| head.variance).collect(),
             count: self.sequences.iter().map(numbers).sum(),
@@ -350,71 +294,4 @@ type Given = (Vec<f32>, RefinementGradients);
 
 fn shape(sequence: &Sequence) -> Shape {
     Shape { steps: sequence.steps(), height: sequence.height, width: sequence.width }
-}
-
-/// The heads' parts of a sequence's numbers.
-fn parts(values: &[f32], heads: usize) -> std::slice::ChunksExact<'_, f32> {
-    values.chunks_exact(values.len() / heads)
-}
-
-fn parts_mut(values: &mut [f32], heads: usize) -> std::slice::ChunksExactMut<'_, f32> {
-    values.chunks_exact_mut(values.len() / heads)
-}
-
-/// Takes the refinement, once normalised, from the energies.
-fn subtract(energies: &mut [f32], values: &[f32], normal: &[Head]) {
-    vectorised(
-        #[inline(always)]
-        || {
-            let heads = parts_mut(energies, normal.len()).zip(parts(values, normal.len()));
-            for ((energies, values), head) in heads.zip(normal) {
-                for (energy, &x) in energies.iter_mut().zip(values) {
-                    *energy -= x * head.scale + head.shift;
-                }
-            }
-        },
-    );
-}
-
-/// The statistics of what the norm is given, for each head over all sequences; none without refinement.
-fn statistics(sequences: &[Attending], heads: usize) -> Vec<Statistics> {
-    let refined: Vec<&[f32]> =
-        sequences.iter().filter_map(|sequence| Some(&sequence.refined.as_ref()?.values[..])).collect();
-    if refined.is_empty() {
-        return Vec::new();
-    }
-    let one = |head: usize| {
-        let rows =
-            || refined.iter().map(|values| &values[values.len() / heads * head..][..values.len() / heads]);
-        let count = rows().map(<[f32]>::len).sum::<usize>() as f64;
-        vectorised(
-            #[inline(always)]
-            || {
-                let mean = (rows().map(|row| total(row, |x| x)).sum::<f64>() / count) as f32;
-                let variance = rows().map(|row| total(row, |x| (x - mean) * (x - mean))).sum::<f64>() / count;
-                Statistics { mean, variance: variance as f32 }
-            },
-        )
-    };
-    (0..heads).into_par_iter().map(one).collect()
-}
-
-/// The sum of `(mean - value) * gradient`, in f32 over short stretches and in f64 over those.
-#[inline(always)]
-fn total_product(values: &[f32], gradients: &[f32], mean: f32) -> f64 {
-    let mut sum = 0.0;
-    for (values, gradients) in values.chunks(1024).zip(gradients.chunks(1024)) {
-        let mut lanes = [0f32; 16];
-        let (left, right) = (values.chunks_exact(16), gradients.chunks_exact(16));
-        for (&x, &g) in left.remainder().iter().zip(right.remainder()) {
-            sum += f64::from((mean - x) * g);
-        }
-        for (x, g) in left.zip(right) {
-            for lane in 0..16 {
-                lanes[lane] += (mean - x[lane]) * g[lane];
-            }
-        }
-        sum += lanes.iter().map(|&x| f64::from(x)).sum::<f64>();
-    }
-    sum
 }
