@@ -104,8 +104,17 @@ impl Ink {
 
     /// The LaTeX that the file gives as `truth`, without dollar signs.
     pub fn latex(&self) -> Option<&str> {
-        self.annotation("truth").map(|text| text.trim().trim_matches('$').trim())
+        self.annotation("truth").map(|text| trim(text.trim().trim_matches('$')))
     }
+}
+
+/// LaTeX without the space around it, but for one that a backslash at the end makes a token of.
+fn trim(text: &str) -> &str {
+    let text = text.trim_start();
+    let trimmed = text.trim_end();
+    let slashes = trimmed.bytes().rev().take_while(|&byte| byte == b'\\').count();
+    let space = text[trimmed.len()..].chars().next().filter(|_| slashes % 2 == 1);
+    &text[..trimmed.len() + space.map_or(0, char::len_utf8)]
 }
 
 /// What is wrong with strokes, if anything is.
@@ -187,6 +196,9 @@ mod tests {
     fn truth_is_given_without_dollars() {
         let ink = Ink::new(vec![stroke(&[(0.0, 0.0)])]).unwrap().with_annotation("truth", " $ x^2$ ");
         assert_eq!(ink.latex(), Some("x^2"));
+        for (text, expected) in [(r"$ x \  $", r"x \ "), (r" x \\ ", r"x \\"), ("\\", "\\"), ("$$", "")] {
+            assert_eq!(ink.clone().with_annotation("truth", text).latex(), Some(expected));
+        }
         assert_eq!(ink.annotation("writer"), None);
     }
 }
