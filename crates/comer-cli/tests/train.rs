@@ -177,6 +177,22 @@ fn a_small_model_learns_a_small_set_by_heart() {
 }
 
 #[test]
+fn models_tell_their_own_figures_and_the_best_is_of_the_last_size() {
+    let place = Place::new();
+    let recipe = place.recipe(&[("scale = [0.9, 1.1]", "scale = [0.9, 1.1]\nsizes = [[0, 0.5], [3, 1.0]]")]);
+    let out = place.out("run");
+    done(place.train(&recipe, &out, &[]));
+    let metrics = fs::read_to_string(out.join("metrics.csv")).unwrap();
+    let last = metrics.lines().last().unwrap().split(',').nth(6).unwrap().parse::<f64>().unwrap();
+    for name in ["best.safetensors", "last.safetensors"] {
+        let provenance = comer::ModelFile::open(out.join(name)).unwrap().provenance;
+        assert_eq!(provenance["epochs"], 4, "{name}");
+        let rate = provenance["hold_out_token_match"].as_f64().unwrap();
+        assert!((rate - last).abs() < 1e-4, "{name}: {rate}, {metrics}");
+    }
+}
+
+#[test]
 fn killed_or_interrupted_and_resumed_a_run_is_the_same_to_the_last_digit() {
     let place = Place::new();
     let recipe = place.recipe(&[]);
@@ -225,6 +241,10 @@ fn an_ablation_writes_the_papers_tables_and_goes_on_where_it_was() {
     assert_eq!(figures["models"][3]["sets"]["2014"]["files"], 48);
     let table = fs::read_to_string(out.join("ablation.md")).unwrap();
     assert!(table.contains("| CoMER (Fusion) | yes | yes |") && table.contains("59.33"), "{table}");
+    let (_, lost) = table.split_once("## Left out and read twice").unwrap();
+    assert_eq!(lost.matches("\n| 2014 | ").count(), 4, "{table}");
+    assert!(out.join("self/2014/report.html").exists());
+    assert!(figures["models"][0]["sets"]["2014"]["ink"]["unread"].is_f64(), "{figures}");
     let figure = fs::read_to_string(out.join("lengths.svg")).unwrap();
     assert_eq!(figure.matches("<polyline").count(), 4, "{figure}");
     assert_eq!(ablate(), figures, "finished runs are read again, not trained again");

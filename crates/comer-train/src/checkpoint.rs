@@ -24,6 +24,9 @@ pub struct Place {
     pub step: u64,
     /// Seconds of training in all.
     pub seconds: f64,
+    /// The ExpRate of these very weights, if they were validated.
+    #[serde(default)]
+    pub exp_rate: Option<f64>,
     /// Of the schedule.
     pub plateau: Plateau,
     /// Of the epoch so far.

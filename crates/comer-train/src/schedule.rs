@@ -7,7 +7,7 @@ use crate::recipe::{Schedule, ScheduleKind};
 /// What a plateau remembers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plateau {
-    /// The best ExpRate so far.
+    /// The best ExpRate so far on pictures of this size.
     pub best: Option<f64>,
     /// Epochs since then.
     pub waited: usize,
@@ -22,6 +22,11 @@ impl Default for Plateau {
 }
 
 impl Plateau {
+    /// Forgets the best: pictures of another size come, whose figures say nothing about the others.
+    pub fn forget(&mut self) {
+        (self.best, self.waited) = (None, 0);
+    }
+
     /// Takes note of a validation that comes `epochs` after the one before; answers whether it was the best.
     pub fn note(&mut self, recipe: &Schedule, rate: f64, epochs: usize) -> bool {
         if self.best.is_none_or(|best| rate > best) {
@@ -83,5 +88,7 @@ mod tests {
             .collect();
         assert_eq!(factors, [1.0, 1.0, 1.0, 1.0, 0.25, 0.25, 0.25]);
         assert_eq!(plateau.best, Some(0.3));
+        plateau.forget();
+        assert!(plateau.note(&schedule, 0.1, 2) && plateau.factor == 0.25);
     }
 }

@@ -84,7 +84,7 @@ pub struct Outcome {
     pub epochs: usize,
     /// Steps done.
     pub steps: u64,
-    /// The best ExpRate by token match on the hold-out.
+    /// The best ExpRate by token match on the hold-out, of those at the last size of the pictures.
     pub best: Option<f64>,
 }
 
@@ -196,6 +196,7 @@ impl Trainer<'_> {
         state.memory.step(&self.recipe.optimizer, rate, &mut state.weights, &total.gradients, length);
         state.memory.follow(&self.recipe.optimizer, &state.weights);
         state.place.step += 1;
+        state.place.exp_rate = None;
         Ok((loss, total.symbols))
     }
 
@@ -229,14 +230,17 @@ impl Trainer<'_> {
             false => None,
         };
         let exp_rate = validated.map(|validated| validated.exp_rate());
+        (state.place.epoch, state.place.batch, state.place.exp_rate) = (epoch, 0, exp_rate);
+        if epoch > 1 && size != recipe.size(epoch - 2) {
+            state.place.plateau.forget();
+        }
         let mut best = false;
         if let Some(rate) = exp_rate {
             best = state.place.plateau.note(&recipe.schedule, rate, recipe.validation.every);
             if best {
-                self.folder.save_best(&self.model(state, exp_rate))?;
+                self.folder.save_best(&self.model(state))?;
             }
         }
-        (state.place.epoch, state.place.batch) = (epoch, 0);
         state.place.seconds += began.elapsed().as_secs_f64();
         let answers = answers.max(1) as f64;
         let row = Row { epoch, loss: loss / answers, tokens: correct as f64 / answers, exp_rate };
@@ -261,13 +265,13 @@ impl Trainer<'_> {
         if count == 0 {
             return Ok(None);
         }
-        let model = self.model(state, None);
+        let model = self.model(state);
         let size = recipe.size(state.place.epoch);
         Ok(Some(validate(model, &samples[..count], &recipe.search(), size)?))
     }
 
     /// The model as it would be used.
-    fn model(&self, state: &Checkpoint, exp_rate: Option<f64>) -> ModelFile {
+    fn model(&self, state: &Checkpoint) -> ModelFile {
         let mut provenance = self.provenance.clone();
         let place = &state.place;
         for (key, value) in [
@@ -276,7 +280,7 @@ impl Trainer<'_> {
             ("hours", json!((place.seconds / 36.0).round() / 100.0)),
             ("training_pictures", json!(self.samples.training.len())),
             ("hold_out_pictures", json!(self.samples.hold_out.len())),
-            (self.recipe.validation.on.names().1, json!(exp_rate.or(place.plateau.best))),
+            (self.recipe.validation.on.names().1, json!(place.exp_rate)),
             ("recipe", json!(self.recipe)),
         ] {
             provenance.insert(key.into(), value);
@@ -286,7 +290,7 @@ impl Trainer<'_> {
 
     fn save(&mut self, state: &mut Checkpoint) -> Result<()> {
         state.place.written = self.folder.written();
-        let model = self.model(state, None);
+        let model = self.model(state);
         self.folder.save(state, &model)
     }
 
