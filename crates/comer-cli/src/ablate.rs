@@ -11,13 +11,12 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use comer::Vocab;
+use comer::alignment::AlignmentDetail;
 use comer::config::Coverage;
 use comer::dataset::Dataset;
 use comer::model_file::write_whole;
-use comer::recognizer::{Options, Recognizer};
-use comer_eval::files::read_truths;
-use comer_eval::score::score;
-use comer_eval::{Dialect, Report};
+use comer::recognizer::Options;
+use comer_eval::Report;
 use comer_train::network;
 use comer_train::recipe::Recipe;
 use comer_train::run_folder::RunFolder;
@@ -25,30 +24,37 @@ use comer_train::samples::Samples;
 use comer_train::trainer::Trainer;
 use serde_json::json;
 
-use crate::common::{progress_bar, use_threads};
+use crate::common::{ModelArgument, use_threads};
+use crate::evaluate::Evaluation;
 use crate::train::{STOP, View, interrupt, provenance};
 
 /// Train Fusion, Cross, Self and BTTR under the same budget and seed, read the test sets with each, and write the
-/// paper's tables and its figure of lengths.
+/// paper's tables, its figure of lengths, and what each model left unread or read twice.
 ///
-/// An ablation that was stopped goes on where it was when the same command is given again.
+/// An ablation that was stopped goes on where it was when the same command is given again. Each model's folder holds its
+/// run and a report for each set, which `comer compare` puts side by side.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer ablate --data crohme.zip --out runs/ablation --epochs 30
-  comer ablate --data crohme.zip --out runs/ablation --recipe configs/default.toml --device cuda:0")]
+  comer ablate --data crohme.zip --out runs/ablation --recipe configs/default.toml --device cuda:0
+  comer ablate --data crohme.zip --ink inkml/train --out runs/two --recipe configs/ablation.toml --models bttr,fusion")]
 pub struct Arguments {
     /// A CROHME zip or folder, with the sets to train and to test on.
     #[arg(long, value_name = "DIR_OR_ZIP")]
     data: PathBuf,
-    /// A folder for the four runs, ablation.md, ablation.json and lengths.svg.
+    /// A folder for the runs, ablation.md, ablation.json and lengths.svg.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Epochs of each run [default: the recipe's].
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
-    /// The recipe of all four but for the coverage [default: the paper's].
+    /// The recipe of all models but for the coverage [default: the paper's].
     #[arg(long, value_name = "FILE")]
     recipe: Option<PathBuf>,
+    /// Which models.
+    #[arg(long, value_delimiter = ',', default_value = "bttr,self,cross,fusion")]
+    #[arg(value_parser = MODELS.map(|(name, _)| name))]
+    models: Vec<String>,
     /// A folder of InkML files, whose names are those of the pictures, for variation of the strokes.
     #[arg(long, value_name = "DIR")]
     ink: Vec<PathBuf>,
@@ -102,7 +108,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let samples = Samples::open(std::slice::from_ref(&arguments.data), &arguments.ink, &recipe.data, &vocab)?;
     ctrlc::set_handler(interrupt).context("Ctrl-C cannot be watched")?;
     let mut results = Vec::new();
-    for (name, coverage) in MODELS {
+    for (name, coverage) in
+        MODELS.into_iter().filter(|(name, _)| arguments.models.iter().any(|own| own == name))
+    {
         recipe.model.coverage = coverage;
         let folder = arguments.out.join(name);
         eprintln!("comer: {name}");
@@ -112,10 +120,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
         let best = folder.join("best.safetensors");
         let model = if best.exists() { best } else { folder.join("last.safetensors") };
-        let recognizer = Recognizer::open(&model)?;
-        let reports =
-            tests.iter().map(|test| Ok(((*test).clone(), report(&recognizer, &arguments.data, test)?)));
-        results.push(Ablated { name, reports: reports.collect::<Result<_>>()? });
+        let model = ModelArgument { model: Some(model) };
+        let report = |test: &String| {
+            let evaluation = Evaluation {
+                model: &model,
+                data: &arguments.data,
+                split: test,
+                options: Options { alignment: AlignmentDetail::Attention, ..Options::default() },
+                out: Some(&folder.join(test)),
+            };
+            Ok((test.clone(), evaluation.run()?))
+        };
+        results
+            .push(Ablated { name, reports: tests.iter().map(|test| report(test)).collect::<Result<_>>()? });
     }
     let epochs = recipe.epochs;
     write_whole(&arguments.out.join("ablation.md"), tables::markdown(&results, epochs).as_bytes())?;
@@ -157,27 +174,6 @@ fn train(
     let outcome = trainer.run(state, &mut |event| view.show(&event))?;
     view.clear();
     Ok(outcome.finished)
-}
-
-/// Reads a test set by joint search and scores it.
-fn report(recognizer: &Recognizer, data: &Path, split: &str) -> Result<Report> {
-    let truths = read_truths(data, Some(split))?;
-    let set = Dataset::open(data, split)?;
-    let bar = progress_bar(set.samples.len());
-    let mut predictions = HashMap::new();
-    for group in set.samples.chunks(16) {
-        let pictures: Vec<_> = group.iter().map(|sample| sample.picture.clone()).collect();
-        let readings = recognizer.recognize_batch(&pictures, &Options::default());
-        for (sample, reading) in group.iter().zip(readings) {
-            match reading {
-                Ok(reading) => drop(predictions.insert(sample.name.clone(), reading.best.latex)),
-                Err(error) => eprintln!("comer: {}: {error}", sample.name),
-            }
-        }
-        bar.inc(group.len() as u64);
-    }
-    bar.finish_and_clear();
-    Ok(Report::new(&score(&truths.truths, &predictions, Dialect::Official)))
 }
 
 fn figures(result: &Ablated) -> serde_json::Value {

@@ -51,51 +51,91 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     use_threads(arguments.threads)?;
-    let options = Options { search: arguments.search.config(1), alignment: AlignmentDetail::Attention };
-    options.search.validate()?;
-    let mut truths = read_truths(&arguments.data, Some(&arguments.split))?;
-    let set = Dataset::open(&arguments.data, &arguments.split)?;
-    let mut problems: Vec<String> = truths.problems.drain(..).chain(set.problems).collect();
-    if set.samples.is_empty() {
-        bail!("{}: no picture of split {:?} could be read", arguments.data.display(), arguments.split);
-    }
-    let recognizer = arguments.model.open()?;
-
-    let mut journal = match &arguments.out {
-        Some(folder) => {
-            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-            Some(Journal::open(folder, &key(arguments, &options)?)?)
-        }
-        None => None,
+    let evaluation = Evaluation {
+        model: &arguments.model,
+        data: &arguments.data,
+        split: &arguments.split,
+        options: Options { search: arguments.search.config(1), alignment: AlignmentDetail::Attention },
+        out: arguments.out.as_deref(),
     };
-    let mut done = journal.as_mut().map(|journal| std::mem::take(&mut journal.done)).unwrap_or_default();
-    if !done.is_empty() {
-        eprintln!("comer: going on after {} pictures read before", done.len());
-    }
-    let left: Vec<&Sample> = set.samples.iter().filter(|sample| !done.contains_key(&sample.name)).collect();
-    problems.extend(read(&recognizer, &left, &options, &mut done, journal.as_mut())?);
-    for problem in &problems {
-        eprintln!("comer: {problem}");
-    }
-
-    let ink: Vec<[f32; 2]> = done.values().map(|answer| answer.ink).collect();
-    let predictions = done.into_iter().map(|(name, answer)| (name, answer.latex)).collect();
-    let scores = score(&truths.truths, &predictions, Dialect::Official);
-    let report = Report { ink: InkRates::new(&ink), ..Report::new(&scores) };
+    let report = evaluation.run()?;
     if let Some(folder) = &arguments.out {
-        let title = format!("{} on {}", arguments.model.name(), arguments.split);
-        let pictures: HashMap<&str, &Sample> =
-            set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
-        let run = Run { title: &title, report: &report, scores: &scores, problems: &problems };
-        run.write(folder, |name| pictures.get(name)?.picture.to_png().ok())?;
-        if let Some(journal) = journal {
-            fs::remove_file(&journal.path).with_context(|| journal.path.display().to_string())?;
-        }
         eprintln!("comer: {}", folder.join("report.html").display());
     }
     let text = if arguments.json { format!("{:#}\n", json(&report)) } else { table(&report) };
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A set to be read by a model.
+pub struct Evaluation<'a> {
+    pub model: &'a ModelArgument,
+    pub data: &'a Path,
+    pub split: &'a str,
+    pub options: Options,
+    /// Where the report goes, and meanwhile what has been read.
+    pub out: Option<&'a Path>,
+}
+
+impl Evaluation<'_> {
+    /// Reads the set, from where it was left; what could not be read is named on stderr.
+    pub fn run(&self) -> Result<Report> {
+        self.options.search.validate()?;
+        let mut truths = read_truths(self.data, Some(self.split))?;
+        let set = Dataset::open(self.data, self.split)?;
+        let mut problems: Vec<String> = truths.problems.drain(..).chain(set.problems).collect();
+        if set.samples.is_empty() {
+            bail!("{}: no picture of split {:?} could be read", self.data.display(), self.split);
+        }
+        let recognizer = self.model.open()?;
+
+        let mut journal = match self.out {
+            Some(folder) => {
+                fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+                Some(Journal::open(folder, &self.key()?)?)
+            }
+            None => None,
+        };
+        let mut done = journal.as_mut().map(|journal| std::mem::take(&mut journal.done)).unwrap_or_default();
+        if !done.is_empty() {
+            eprintln!("comer: going on after {} pictures read before", done.len());
+        }
+        let left: Vec<&Sample> =
+            set.samples.iter().filter(|sample| !done.contains_key(&sample.name)).collect();
+        problems.extend(read(&recognizer, &left, &self.options, &mut done, journal.as_mut())?);
+        for problem in &problems {
+            eprintln!("comer: {problem}");
+        }
+
+        let ink: Vec<[f32; 2]> = done.values().map(|answer| answer.ink).collect();
+        let predictions = done.into_iter().map(|(name, answer)| (name, answer.latex)).collect();
+        let scores = score(&truths.truths, &predictions, Dialect::Official);
+        let report = Report { ink: InkRates::new(&ink), ..Report::new(&scores) };
+        if let Some(folder) = self.out {
+            let title = format!("{} on {}", self.model.name(), self.split);
+            let pictures: HashMap<&str, &Sample> =
+                set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
+            let run = Run { title: &title, report: &report, scores: &scores, problems: &problems };
+            run.write(folder, |name| pictures.get(name)?.picture.to_png().ok())?;
+            if let Some(journal) = journal {
+                fs::remove_file(&journal.path).with_context(|| journal.path.display().to_string())?;
+            }
+        }
+        Ok(report)
+    }
+
+    /// What the answers depend on: the model's content, the set and the search.
+    fn key(&self) -> Result<String> {
+        let bytes = self.model.bytes()?;
+        let data = fs::canonicalize(self.data).with_context(|| self.data.display().to_string())?;
+        Ok(format!(
+            "# {:08x} {} {} {:?}",
+            crc32fast::hash(&bytes),
+            data.display(),
+            self.split,
+            self.options.search
+        ))
+    }
 }
 
 /// Reads the samples into `done` and the journal; answers what could not be read.
@@ -135,19 +175,6 @@ fn read(
     }
     bar.finish_and_clear();
     Ok(problems)
-}
-
-/// What the answers depend on: the model's content, the set and the search.
-fn key(arguments: &Arguments, options: &Options) -> Result<String> {
-    let bytes = arguments.model.bytes()?;
-    let data = fs::canonicalize(&arguments.data).with_context(|| arguments.data.display().to_string())?;
-    Ok(format!(
-        "# {:08x} {} {} {:?}",
-        crc32fast::hash(&bytes),
-        data.display(),
-        arguments.split,
-        options.search
-    ))
 }
 
 /// What was read from one picture.

@@ -116,6 +116,7 @@ pub fn json(report: &Report) -> serde_json::Value {
         "token": report.token,
         "token_error_rate": report.token_error_rate,
         "bleu4": report.bleu4,
+        "symbols": report.symbols,
         "ink": report.ink,
     })
 }
@@ -139,11 +140,9 @@ pub fn table(report: &Report) -> String {
             );
         }
     }
-    if let (Some(error_rate), Some(bleu)) = (report.token_error_rate, report.bleu4) {
-        text += &format!("\ntoken error rate {error_rate:.2} %, BLEU-4 {bleu:.2}\n");
-    }
-    if let Some(ink) = &report.ink {
-        text += &format!("\n{}\n", ink.sentence());
+    text.push('\n');
+    for sentence in report.sentences() {
+        text += &format!("{sentence}\n");
     }
     text
 }

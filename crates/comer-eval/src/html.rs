@@ -85,11 +85,8 @@ fn figures(report: &Report, out: &mut String) {
         }
     }
     out.push_str("</tbody>\n</table>\n");
-    if let (Some(error_rate), Some(bleu)) = (report.token_error_rate, report.bleu4) {
-        let _ = writeln!(out, "<p>Token error rate {error_rate:.2} %, BLEU-4 {bleu:.2}.</p>");
-    }
-    if let Some(ink) = &report.ink {
-        let _ = writeln!(out, "<p>{}</p>", ink.sentence());
+    for sentence in report.sentences() {
+        let _ = writeln!(out, "<p>{sentence}</p>");
     }
 }
 

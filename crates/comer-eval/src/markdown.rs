@@ -26,11 +26,8 @@ pub fn markdown(title: &str, report: &Report) -> String {
             );
         }
     }
-    if let (Some(error_rate), Some(bleu)) = (report.token_error_rate, report.bleu4) {
-        let _ = write!(out, "\nToken error rate {error_rate:.2} %, BLEU-4 {bleu:.2}.\n");
-    }
-    if let Some(ink) = &report.ink {
-        let _ = write!(out, "\n{}\n", ink.sentence());
+    for sentence in report.sentences() {
+        let _ = write!(out, "\n{sentence}\n");
     }
     if !report.by_length.is_empty() {
         out.push_str("\n## ExpRate by length\n\n| tokens | files |");

@@ -1,5 +1,6 @@
 //! The figures of a run: rates by protocol, by length, and what was taken for what.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use serde::Serialize;
@@ -80,13 +81,30 @@ impl InkRates {
             files_reread: any(1),
         })
     }
+}
 
-    /// The figures in words.
-    pub fn sentence(&self) -> String {
-        format!(
-            "Ink never looked at {:.2} % (in {:.2} % of the files), read twice {:.2} % (in {:.2} % of the files).",
-            self.unread, self.files_unread, self.reread, self.files_reread
-        )
+/// How often a formula was read with another number of symbols than it has, in percent of the files.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SymbolCounts {
+    /// With fewer: something was left out.
+    pub fewer: f64,
+    /// With more: something was read twice, or made up.
+    pub more: f64,
+}
+
+impl SymbolCounts {
+    fn new(pairs: &[(Vec<&str>, Vec<&str>)]) -> Option<Self> {
+        // The other tokens leave no ink.
+        let symbols = |tokens: &[&str]| {
+            tokens.iter().filter(|token| !matches!(**token, "{" | "}" | "^" | "_" | r"\limits")).count()
+        };
+        let share = |order: Ordering| {
+            let is_so = |(caption, prediction): &&(Vec<&str>, Vec<&str>)| {
+                symbols(prediction).cmp(&symbols(caption)) == order
+            };
+            percent(pairs.iter().filter(is_so).count(), pairs.len())
+        };
+        (!pairs.is_empty()).then(|| Self { fewer: share(Ordering::Less), more: share(Ordering::Greater) })
     }
 }
 
@@ -109,6 +127,8 @@ pub struct Report {
     pub token_error_rate: Option<f64>,
     /// BLEU-4 in percent.
     pub bleu4: Option<f64>,
+    /// How often symbols were left out or added, if there are captions.
+    pub symbols: Option<SymbolCounts>,
     /// How much of the ink was read; none where only the predictions are known.
     pub ink: Option<InkRates>,
     /// By the length of the captions.
@@ -143,6 +163,7 @@ impl Report {
             token: rates(scores, Protocol::Token),
             token_error_rate: (captioned > 0).then(|| percent(changed, captioned)),
             bleu4: (captioned > 0).then(|| bleu.percent()),
+            symbols: SymbolCounts::new(&pairs),
             ink: None,
             by_length: by_length(scores),
             confusions: confusions(&pairs),
@@ -156,6 +177,22 @@ impl Report {
             Protocol::Caption => self.caption,
             Protocol::Token => self.token,
         }
+    }
+
+    /// The figures beside the rates, a sentence each.
+    pub fn sentences(&self) -> Vec<String> {
+        let tokens = self.token_error_rate.zip(self.bleu4);
+        let tokens = tokens.map(|(rate, bleu)| format!("Token error rate {rate:.2} %, BLEU-4 {bleu:.2}."));
+        let symbols = self.symbols.map(|SymbolCounts { fewer, more }| {
+            format!("Fewer symbols than the caption has in {fewer:.2} % of the files, more in {more:.2} %.")
+        });
+        let ink = self.ink.map(|ink| {
+            format!(
+                "Ink never looked at {:.2} % (in {:.2} % of the files), read twice {:.2} % (in {:.2} % of the files).",
+                ink.unread, ink.files_unread, ink.reread, ink.files_reread
+            )
+        });
+        [tokens, symbols, ink].into_iter().flatten().collect()
     }
 }
 
@@ -259,6 +296,7 @@ mod tests {
         assert_eq!(report.official, Some(official));
         assert_eq!(report.caption, Some(official));
         assert_eq!(report.token.unwrap().le1, 100.0);
+        assert_eq!(report.symbols, Some(SymbolCounts { fewer: 25.0, more: 0.0 }));
         assert!((report.token_error_rate.unwrap() - 100.0 * 2.0 / 69.0).abs() < 1e-9);
         let lengths: Vec<_> =
             report.by_length.iter().map(|rates| (rates.tokens.as_str(), rates.files)).collect();
