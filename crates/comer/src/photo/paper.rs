@@ -9,6 +9,8 @@ mod find;
 use super::light::{Strength, threshold};
 use find::find;
 
+/// How many times as long as wide a picture may be that lines are looked for in.
+const LONGEST: usize = 64;
 /// Share of the ink's threshold from which a pixel may belong to a line.
 const VISIBLE: f32 = 0.6;
 /// Lines at least this much fainter than the ink are the paper's even when there is only one.
@@ -25,8 +27,12 @@ const LEAST_SPREAD: f32 = 0.03;
 const CROSSINGS: [f32; 7] = [0.0, -0.5, 0.5, -1.0, 1.0, -1.5, 1.5];
 
 /// The strengths without the lines of the paper; where no ink would be left, with them. Ink has at least `level`, and
-/// strokes are about `pen` pixels wide.
+/// strokes are about `pen` pixels wide. A strip of paper keeps its lines: they are not worth the search along it.
 pub fn without_lines(strength: &Strength, level: f32, pen: f32) -> Strength {
+    let (width, height) = (strength.width, strength.height);
+    if width.max(height) > LONGEST * width.min(height) {
+        return strength.clone();
+    }
     let turned = turned(strength);
     let visible = VISIBLE * level;
     let across = Ruling::new(strength, find(strength, visible, pen), pen);

@@ -33,9 +33,17 @@ impl Line {
 
     /// The columns in which it is inside a picture.
     fn inside(self, width: usize, height: usize) -> Range<usize> {
-        let inside = |column: &usize| (-0.5..height as f32 - 0.5).contains(&self.row(*column));
-        let Some(first) = (0..width).find(inside) else { return 0..0 };
-        let last = (first..width).rev().find(inside).unwrap_or(first);
+        let (top, bottom) = (-0.5, height as f32 - 0.5);
+        let inside = |column: &usize| (top..bottom).contains(&self.row(*column));
+        if self.slope == 0.0 {
+            return if inside(&0) { 0..width } else { 0..0 };
+        }
+        // Where it meets the upper and the lower edge, but for rounding.
+        let meets = |row: f32| ((row - self.start) / self.slope).clamp(0.0, width as f32) as usize;
+        let (one, other) = (meets(top), meets(bottom));
+        let (first, last) = (one.min(other).saturating_sub(2), (one.max(other) + 3).min(width));
+        let Some(first) = (first..last).find(inside) else { return 0..0 };
+        let last = (first..last).rev().find(inside).unwrap_or(first);
         first..last + 1
     }
 }
