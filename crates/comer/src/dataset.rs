@@ -140,13 +140,17 @@ fn from_zip(path: &Path, split: &str) -> Result<(String, Files)> {
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(|error| broken(error.to_string()))?;
         let Ok(name) = entry.name().map(|name| name.into_owned()) else { continue };
-        let Some((folder, rest)) = name.split_once(&format!("{split}/")) else { continue };
-        if !(folder.is_empty() || folder.ends_with('/')) {
-            continue;
-        }
+        let folder = format!("{split}/");
+        let places = name
+            .match_indices(&folder)
+            .filter(|(at, _)| name[..*at].is_empty() || name[..*at].ends_with('/'));
+        let Some((at, _)) = places.last() else { continue };
+        let rest = &name[at + folder.len()..];
         let picture = rest.strip_prefix("img/").and_then(|file| file.rsplit_once('.'));
         let mut bytes = Vec::new();
-        if rest == "caption.txt" || picture.is_some_and(|(_, ending)| ENDINGS.contains(&ending)) {
+        if rest == "caption.txt" {
+            entry.read_to_end(&mut bytes).map_err(|error| broken(format!("{name}: {error}")))?;
+        } else if picture.is_some_and(|(_, ending)| ENDINGS.contains(&ending)) {
             // A picture that cannot be unpacked is missed later, by its name.
             let _ = entry.read_to_end(&mut bytes);
         }
@@ -165,4 +169,43 @@ fn from_zip(path: &Path, split: &str) -> Result<(String, Files)> {
 fn missing(path: &Path, split: &str) -> Error {
     let reason = format!("has no split {split:?}, expected {split}/caption.txt and {split}/img/");
     Error::DataSet { path: path.into(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_split_is_found_in_a_folder_that_has_it_in_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("crohme.zip");
+        let mut zip = ZipWriter::new(File::create(&path).unwrap());
+        let stored = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        let picture = Picture::new(20, 20, vec![9; 400]).unwrap().to_png().unwrap();
+        for (name, bytes) in [("caption.txt", &b"a\tx\n"[..]), ("img/a.png", &picture)] {
+            for folder in ["crohme2014/2014", "2016/2016", "other2016"] {
+                zip.start_file(format!("{folder}/{name}"), stored).unwrap();
+                zip.write_all(bytes).unwrap();
+            }
+        }
+        zip.finish().unwrap();
+        for split in ["2014", "2016"] {
+            let set = Dataset::open(&path, split).unwrap();
+            assert_eq!((set.samples.len(), set.problems.len()), (1, 0), "{split}");
+        }
+        assert!(Dataset::open(&path, "other").is_err());
+
+        // Captions that cannot be unpacked whole are not taken for less of them.
+        let mut bytes = fs::read(&path).unwrap();
+        let at = bytes.windows(4).position(|part| part == b"a\tx\n").unwrap();
+        bytes[at] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        let error = Dataset::open(&path, "2014").map(|set| set.samples.len()).unwrap_err().to_string();
+        assert!(error.contains("crohme2014/2014/caption.txt"), "{error}");
+    }
 }
