@@ -34,12 +34,20 @@ pub fn vary(
     };
     let [least, most] = recipe.scale;
     let factor = between(least, most, random) * size;
-    let (picture, ink, strokes) = match &drawn {
-        Some((picture, ink, strokes)) => (picture, Some(ink), strokes),
-        None => (&sample.picture, sample.ink.as_ref(), &sample.strokes),
+    let fitted = |picture: &Picture| match factor {
+        1.0 => picture.clone().fit(),
+        _ => picture.scale(factor)?.fit(),
     };
-    let scaled = if factor == 1.0 { picture.clone() } else { picture.scale(factor)? };
-    let seen = picture::spoil(scaled.fit()?, recipe, random)?;
+    // The stored picture fits, and what a variation of it has become may not.
+    let drawn = drawn.and_then(|drawn| Some((fitted(&drawn.0).ok()?, drawn)));
+    let (seen, picture, ink, strokes) = match &drawn {
+        Some((seen, (picture, ink, strokes))) => (seen.clone(), picture, Some(ink), strokes),
+        None => {
+            let seen = fitted(&sample.picture).or_else(|_| sample.picture.clone().fit())?;
+            (seen, &sample.picture, sample.ink.as_ref(), &sample.strokes)
+        }
+    };
+    let seen = picture::spoil(seen, recipe, random)?;
     let symbols = match ink {
         Some(ink) => symbols::of_cells(&seen, ink, (picture.width(), picture.height()), strokes),
         None => symbols::unknown(&seen),

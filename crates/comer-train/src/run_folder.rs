@@ -19,6 +19,8 @@ pub struct RunFolder {
     log: Journal,
     metrics: Journal,
     rows: Vec<Row>,
+    /// The best model, while it cannot be written.
+    best: Option<ModelFile>,
 }
 
 const HEADER: &str = "epoch,step,size,rate,loss,tokens_found,exp_rate,pictures_per_second,hours\n";
@@ -38,13 +40,14 @@ impl RunFolder {
             log: Journal::open(path.join("log.jsonl"), 0)?,
             metrics: Journal::open(path.join("metrics.csv"), 0)?,
             rows: Vec::new(),
+            best: None,
         };
         folder.metrics.write(HEADER);
         Ok(folder)
     }
 
-    /// Goes on with the run of a folder.
-    pub fn resume(path: &Path, recipe: &Recipe) -> Result<(Self, Checkpoint)> {
+    /// Goes on with the run of a folder. The recipe may have changed in all that the checkpoint does not depend on.
+    pub fn resume(path: &Path, recipe: &Recipe, vocab: &Vocab) -> Result<(Self, Checkpoint)> {
         let place = checkpoint(path);
         if !place.exists() {
             let reason = "holds no checkpoint to go on from: begin without --resume".into();
@@ -52,8 +55,11 @@ impl RunFolder {
         }
         let found = Checkpoint::open(&place)?;
         let old = Recipe::open(&path.join("resolved.toml"))?;
-        if old.model != recipe.model {
-            let reason = "was begun with another [model]: its weights do not fit this recipe".into();
+        if let Some(reason) = obstacle(&old, recipe, found.place.epoch) {
+            return Err(Error::Run { path: path.into(), reason });
+        }
+        if ModelFile::open(path.join("last.safetensors")).is_ok_and(|model| model.vocab != *vocab) {
+            let reason = "was begun with another vocabulary: its tokens would change their meaning".into();
             return Err(Error::Run { path: path.into(), reason });
         }
         write_whole(&path.join("resolved.toml"), recipe.to_toml().as_bytes())?;
@@ -63,6 +69,7 @@ impl RunFolder {
             log: Journal::open(path.join("log.jsonl"), log)?,
             metrics: Journal::open(path.join("metrics.csv"), metrics)?,
             rows: Vec::new(),
+            best: None,
         };
         let text = fs::read_to_string(path.join("metrics.csv")).unwrap_or_default();
         folder.rows = text.lines().skip(1).filter_map(parse_row).collect();
@@ -98,6 +105,7 @@ impl RunFolder {
     pub fn save(&mut self, checkpoint_: &Checkpoint, model: &ModelFile) -> Result<()> {
         self.log.flush()?;
         self.metrics.flush()?;
+        self.flush_best()?;
         write_whole(
             &self.path.join("curves.svg"),
             svg(&self.path.display().to_string(), &self.rows).as_bytes(),
@@ -106,10 +114,41 @@ impl RunFolder {
         checkpoint_.save(&checkpoint(&self.path))
     }
 
-    /// Writes the best model so far.
-    pub fn save_best(&self, model: &ModelFile) -> Result<()> {
-        Ok(model.save(self.path.join("best.safetensors"), Precision::F32)?)
+    /// Writes the best model so far; one that cannot be written waits for [`RunFolder::save`].
+    pub fn save_best(&mut self, model: ModelFile) -> Result<()> {
+        self.best = Some(model);
+        self.flush_best()
     }
+
+    fn flush_best(&mut self) -> Result<()> {
+        if let Some(model) = &self.best {
+            model.save(self.path.join("best.safetensors"), Precision::F32)?;
+        }
+        self.best = None;
+        Ok(())
+    }
+}
+
+/// Why a run cannot go on by another recipe, if it cannot.
+fn obstacle(old: &Recipe, new: &Recipe, epochs: usize) -> Option<String> {
+    let other = |field: &str, why: &str| Some(format!("was begun with another {field}: {why}"));
+    if old.model != new.model {
+        return other("[model]", "its weights do not fit this recipe");
+    }
+    let (old, own) = (&old.optimizer, &new.optimizer);
+    if old.kind != own.kind {
+        return other("optimizer.kind", "what the optimiser remembers does not fit this recipe");
+    }
+    for (field, old, own) in
+        [("optimizer.symbols", old.symbols, own.symbols), ("optimizer.average", old.average, own.average)]
+    {
+        if (old > 0.0) != (own > 0.0) {
+            return other(field, "it may change, but neither to 0 nor from 0");
+        }
+    }
+    (epochs > new.epochs).then(|| {
+        format!("has done {epochs} epochs, more than the recipe's {}: choose another folder", new.epochs)
+    })
 }
 
 fn checkpoint(path: &Path) -> PathBuf {

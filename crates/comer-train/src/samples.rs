@@ -49,7 +49,8 @@ impl Samples {
             samples.problems.extend(set.problems);
             for sample in set.samples {
                 let comer::dataset::Sample { name, caption, picture } = sample;
-                match vocab.encode(&caption) {
+                // A picture of a shape that fits no network would stop the run when its turn comes.
+                match picture.clone().fit().and_then(|_| vocab.encode(&caption)) {
                     Ok(tokens) => {
                         samples.training.push(Sample {
                             name,
@@ -103,22 +104,33 @@ impl Samples {
         for folder in folders {
             collect(folder, &mut files).map_err(|reason| Error::File { path: folder.clone(), reason })?;
         }
-        let read = |sample: &mut Sample| {
-            let path = files.get(&sample.name)?;
-            let read = std::fs::read(path).map_err(|error| error.to_string());
-            match read.and_then(|bytes| Ink::from_inkml(&bytes).map_err(|error| error.to_string())) {
-                Ok(ink) => {
-                    sample.strokes = symbols_of_strokes(&ink, vocab);
-                    sample.ink = Some(ink);
-                    None
-                }
-                Err(reason) => Some(format!("{}: {reason}", path.display())),
+        let read = |sample: &mut Sample| match read_ink(files.get(&sample.name)?) {
+            Ok(ink) => {
+                sample.strokes = symbols_of_strokes(&ink, vocab);
+                sample.ink = Some(ink);
+                None
             }
+            Err(reason) => Some(reason),
         };
         let problems: Vec<Option<String>> = self.training.par_iter_mut().map(read).collect();
         self.problems.extend(problems.into_iter().flatten());
         Ok(())
     }
+}
+
+/// The ink of files of one name, which must be the same in all of them.
+fn read_ink(paths: &[PathBuf]) -> Result<Ink, String> {
+    let read = |path: &PathBuf| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+    let contents = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let other = contents.iter().position(|bytes| *bytes != contents[0]);
+    if let Some(other) = other {
+        return Err(format!(
+            "{} and {} have one name and unlike strokes: neither is used",
+            paths[0].display(),
+            paths[other].display()
+        ));
+    }
+    Ink::from_inkml(&contents[0]).map_err(|error| format!("{}: {error}", paths[0].display()))
 }
 
 /// The symbol that each stroke belongs to, where the ink tells and the vocabulary has it.
@@ -139,7 +151,7 @@ fn share(tokens: &[TokenId]) -> f64 {
 }
 
 /// Every InkML file below a folder by its name without the ending.
-fn collect(folder: &Path, files: &mut HashMap<String, PathBuf>) -> std::io::Result<()> {
+fn collect(folder: &Path, files: &mut HashMap<String, Vec<PathBuf>>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let path = entry.path();
@@ -148,7 +160,7 @@ fn collect(folder: &Path, files: &mut HashMap<String, PathBuf>) -> std::io::Resu
         } else if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("inkml"))
             && let Some(stem) = path.file_stem().and_then(|stem| stem.to_str())
         {
-            files.insert(stem.to_string(), path);
+            files.entry(stem.to_string()).or_default().push(path);
         }
     }
     Ok(())
@@ -200,5 +212,40 @@ mod tests {
             Samples { training: ["a", "b", "c"].map(|name| sample(name, 3)).to_vec(), ..Samples::default() };
         samples.split(&recipe::Data { hold_out: 0.0, samples: 2, ..recipe::Data::default() });
         assert_eq!(samples.training.iter().map(|sample| &sample.name[..]).collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn ink_of_one_name_must_be_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut paths = Vec::new();
+        for (name, x) in [("a", 1), ("b", 1), ("c", 2)] {
+            let place = folder.path().join(name);
+            std::fs::create_dir(&place).unwrap();
+            paths.push(place.join("twin.inkml"));
+            let text = format!("<ink><trace>{x} 2, 3 4</trace></ink>");
+            std::fs::write(&paths[paths.len() - 1], text).unwrap();
+        }
+        let mut files = HashMap::new();
+        collect(folder.path(), &mut files).unwrap();
+        assert_eq!(files["twin"].len(), 3);
+        assert_eq!(read_ink(&paths[..2]).unwrap().strokes().len(), 1);
+        let message = read_ink(&paths).unwrap_err();
+        assert!(message.contains("unlike strokes") && message.contains("c/twin.inkml"), "{message}");
+    }
+
+    #[test]
+    fn a_picture_that_fits_no_network_costs_itself_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("train");
+        std::fs::create_dir_all(place.join("img")).unwrap();
+        std::fs::write(place.join("caption.txt"), "thin\tx\nfine\tx\n").unwrap();
+        for (name, width, height) in [("thin", 2000, 10), ("fine", 40, 30)] {
+            let picture = Picture::new(width, height, vec![255; width * height]).unwrap();
+            std::fs::write(place.join(format!("img/{name}.png")), picture.to_png().unwrap()).unwrap();
+        }
+        let data = recipe::Data { hold_out: 0.0, ..recipe::Data::default() };
+        let samples = Samples::open(&[folder.path().into()], &[], &data, &Vocab::crohme()).unwrap();
+        assert_eq!(samples.training.len(), 1);
+        assert!(samples.problems[0].starts_with("thin: "), "{:?}", samples.problems);
     }
 }

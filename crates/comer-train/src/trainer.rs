@@ -104,6 +104,14 @@ impl Trainer<'_> {
         let lengths: Vec<usize> = (0..self.recipe.epochs)
             .map(|epoch| batches::plan(&self.samples.training, self.recipe, epoch).len())
             .collect();
+        let place = &state.place;
+        if let Some(&length) = lengths.get(place.epoch).filter(|&&length| place.batch > length) {
+            let reason = format!(
+                "stopped after batch {} of an epoch that has only {length} now: the data or [batches] are others",
+                place.batch
+            );
+            return Err(Error::Run { path: self.folder.path().into(), reason });
+        }
         let accumulate = self.recipe.batches.accumulate;
         let steps = lengths.iter().map(|&length| length.div_ceil(accumulate) as u64).sum();
         let mut saved = Instant::now();
@@ -237,8 +245,8 @@ impl Trainer<'_> {
         let mut best = false;
         if let Some(rate) = exp_rate {
             best = state.place.plateau.note(&recipe.schedule, rate, recipe.validation.every);
-            if best {
-                self.folder.save_best(&self.model(state))?;
+            if best && let Err(error) = self.folder.save_best(self.model(state)) {
+                watch(Event::Warning(format!("{error}: the best model waits for the next checkpoint")));
             }
         }
         state.place.seconds += began.elapsed().as_secs_f64();
