@@ -5,6 +5,7 @@ mod tables;
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -26,13 +27,13 @@ use serde_json::json;
 
 use crate::common::{ModelArgument, use_threads};
 use crate::evaluate::Evaluation;
-use crate::train::{STOP, View, interrupt, provenance};
+use crate::train::{STOP, View, interrupt, provenance, tell};
 
 /// Train Fusion, Cross, Self and BTTR under the same budget and seed, read the test sets with each, and write the
 /// paper's tables, its figure of lengths, and what each model left unread or read twice.
 ///
-/// An ablation that was stopped goes on where it was when the same command is given again. Each model's folder holds its
-/// run and a report for each set, which `comer compare` puts side by side.
+/// An ablation that was stopped goes on where it was when the same command is given again; only sets that were read to
+/// their end are read once more. Each model's folder holds its run and a report for each set.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer ablate --data crohme.zip --out runs/ablation --epochs 30
@@ -47,7 +48,7 @@ pub struct Arguments {
     out: PathBuf,
     /// Epochs of each run [default: the recipe's].
     #[arg(long, value_name = "N")]
-    epochs: Option<usize>,
+    epochs: Option<NonZeroUsize>,
     /// The recipe of all models but for the coverage [default: the paper's].
     #[arg(long, value_name = "FILE")]
     recipe: Option<PathBuf>,
@@ -93,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         None => Recipe::default(),
     };
     if let Some(epochs) = arguments.epochs {
-        recipe.epochs = epochs;
+        recipe.epochs = epochs.get();
     }
     let vocab = Vocab::crohme();
     let splits = Dataset::splits(&arguments.data)?;
@@ -106,6 +107,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         );
     }
     let samples = Samples::open(std::slice::from_ref(&arguments.data), &arguments.ink, &recipe.data, &vocab)?;
+    tell(&samples);
     ctrlc::set_handler(interrupt).context("Ctrl-C cannot be watched")?;
     let mut results = Vec::new();
     for (name, coverage) in
@@ -114,25 +116,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         recipe.model.coverage = coverage;
         let folder = arguments.out.join(name);
         eprintln!("comer: {name}");
-        if !train(arguments, &recipe, &vocab, &samples, &folder)? {
+        let trained = train(arguments, &recipe, &vocab, &samples, &folder)?;
+        let reports = if trained { read(arguments, &folder, &tests)? } else { None };
+        let Some(reports) = reports else {
             eprintln!("comer: stopped; the same command goes on from here");
             return Ok(ExitCode::from(130));
-        }
-        let best = folder.join("best.safetensors");
-        let model = if best.exists() { best } else { folder.join("last.safetensors") };
-        let model = ModelArgument { model: Some(model) };
-        let report = |test: &String| {
-            let evaluation = Evaluation {
-                model: &model,
-                data: &arguments.data,
-                split: test,
-                options: Options { alignment: AlignmentDetail::Attention, ..Options::default() },
-                out: Some(&folder.join(test)),
-            };
-            Ok((test.clone(), evaluation.run()?))
         };
-        results
-            .push(Ablated { name, reports: tests.iter().map(|test| report(test)).collect::<Result<_>>()? });
+        results.push(Ablated { name, reports });
     }
     let epochs = recipe.epochs;
     write_whole(&arguments.out.join("ablation.md"), tables::markdown(&results, epochs).as_bytes())?;
@@ -158,7 +148,7 @@ fn train(
     let stop: &'static AtomicBool = &STOP;
     let mut network = network::by_name(&arguments.device, recipe, vocab)?;
     let (folder, state) = match folder.join("checkpoint.safetensors").exists() {
-        true => RunFolder::resume(folder, recipe)?,
+        true => RunFolder::resume(folder, recipe, vocab)?,
         false => (RunFolder::create(folder, recipe, &recipe.to_toml())?, Trainer::start(recipe, vocab)?),
     };
     let mut view = View::new(recipe);
@@ -174,6 +164,25 @@ fn train(
     let outcome = trainer.run(state, &mut |event| view.show(&event))?;
     view.clear();
     Ok(outcome.finished)
+}
+
+/// Reads the test sets with the model of a run; none if it was stopped from outside.
+fn read(arguments: &Arguments, folder: &Path, tests: &[&String]) -> Result<Option<Vec<(String, Report)>>> {
+    let best = folder.join("best.safetensors");
+    let model = if best.exists() { best } else { folder.join("last.safetensors") };
+    let model = ModelArgument { model: Some(model) };
+    let report = |test: &&String| {
+        let evaluation = Evaluation {
+            model: &model,
+            data: &arguments.data,
+            split: test,
+            options: Options { alignment: AlignmentDetail::Attention, ..Options::default() },
+            out: Some(&folder.join(test)),
+            stop: &STOP,
+        };
+        Ok(evaluation.run()?.map(|report| (test.to_string(), report)))
+    };
+    tests.iter().map(report).collect()
 }
 
 fn figures(result: &Ablated) -> serde_json::Value {

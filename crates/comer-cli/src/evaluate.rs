@@ -1,10 +1,12 @@
 //! `comer evaluate`: reads a whole set and scores what was read. An interrupted evaluation goes on where it stopped.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use comer::alignment::AlignmentDetail;
@@ -57,8 +59,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         split: &arguments.split,
         options: Options { search: arguments.search.config(1), alignment: AlignmentDetail::Attention },
         out: arguments.out.as_deref(),
+        stop: &AtomicBool::new(false),
     };
-    let report = evaluation.run()?;
+    let Some(report) = evaluation.run()? else { return Ok(ExitCode::from(130)) };
     if let Some(folder) = &arguments.out {
         eprintln!("comer: {}", folder.join("report.html").display());
     }
@@ -75,11 +78,13 @@ pub struct Evaluation<'a> {
     pub options: Options,
     /// Where the report goes, and meanwhile what has been read.
     pub out: Option<&'a Path>,
+    /// Set from outside to stop.
+    pub stop: &'a AtomicBool,
 }
 
 impl Evaluation<'_> {
-    /// Reads the set, from where it was left; what could not be read is named on stderr.
-    pub fn run(&self) -> Result<Report> {
+    /// Reads the set, from where it was left; what could not be read is named on stderr. None if it was stopped.
+    pub fn run(&self) -> Result<Option<Report>> {
         self.options.search.validate()?;
         let mut truths = read_truths(self.data, Some(self.split))?;
         let set = Dataset::open(self.data, self.split)?;
@@ -102,7 +107,10 @@ impl Evaluation<'_> {
         }
         let left: Vec<&Sample> =
             set.samples.iter().filter(|sample| !done.contains_key(&sample.name)).collect();
-        problems.extend(read(&recognizer, &left, &self.options, &mut done, journal.as_mut())?);
+        problems.extend(self.read(&recognizer, &left, &mut done, journal.as_mut())?);
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         for problem in &problems {
             eprintln!("comer: {problem}");
         }
@@ -112,7 +120,7 @@ impl Evaluation<'_> {
         let scores = score(&truths.truths, &predictions, Dialect::Official);
         let report = Report { ink: InkRates::new(&ink), ..Report::new(&scores) };
         if let Some(folder) = self.out {
-            let title = format!("{} on {}", self.model.name(), self.split);
+            let title = format!("{} on {}", self.model.name(), self.set_name());
             let pictures: HashMap<&str, &Sample> =
                 set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
             let run = Run { title: &title, report: &report, scores: &scores, problems: &problems };
@@ -121,7 +129,59 @@ impl Evaluation<'_> {
                 fs::remove_file(&journal.path).with_context(|| journal.path.display().to_string())?;
             }
         }
-        Ok(report)
+        Ok(Some(report))
+    }
+
+    /// The set's name: a folder that is a set itself has its own.
+    fn set_name(&self) -> Cow<'_, str> {
+        let is_set = |folder: &Path| folder.join("caption.txt").is_file();
+        let inside = [self.data.join(self.split), self.data.join("data").join(self.split)];
+        let own =
+            self.data.file_name().filter(|_| is_set(self.data) && !inside.iter().any(|path| is_set(path)));
+        own.map_or(self.split.into(), |name| name.to_string_lossy())
+    }
+
+    /// Reads the samples into `done` and the journal; answers what could not be read.
+    fn read(
+        &self,
+        recognizer: &Recognizer,
+        samples: &[&Sample],
+        done: &mut HashMap<String, Answer>,
+        mut journal: Option<&mut Journal>,
+    ) -> Result<Vec<String>> {
+        let bar = progress_bar(samples.len());
+        let mut problems = Vec::new();
+        for group in samples.chunks(8 * rayon::current_num_threads()) {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let results: Vec<_> = group
+                .par_iter()
+                .with_max_len(1)
+                .map(|sample| {
+                    let result = recognizer.recognize_alone(&sample.picture, &self.options);
+                    bar.inc(1);
+                    result
+                })
+                .collect();
+            for (sample, result) in group.iter().zip(results) {
+                match result {
+                    Ok(recognition) => {
+                        let ink = recognition
+                            .alignment
+                            .map_or([0.0; 2], |found| [found.ink.unread, found.ink.reread]);
+                        let answer = Answer { latex: recognition.best.latex, ink };
+                        if let Some(journal) = &mut journal {
+                            journal.note(&sample.name, &answer)?;
+                        }
+                        done.insert(sample.name.clone(), answer);
+                    }
+                    Err(error) => problems.push(format!("{}: {error}", sample.name)),
+                }
+            }
+        }
+        bar.finish_and_clear();
+        Ok(problems)
     }
 
     /// What the answers depend on: the model's content, the set and the search.
@@ -136,45 +196,6 @@ impl Evaluation<'_> {
             self.options.search
         ))
     }
-}
-
-/// Reads the samples into `done` and the journal; answers what could not be read.
-fn read(
-    recognizer: &Recognizer,
-    samples: &[&Sample],
-    options: &Options,
-    done: &mut HashMap<String, Answer>,
-    mut journal: Option<&mut Journal>,
-) -> Result<Vec<String>> {
-    let bar = progress_bar(samples.len());
-    let mut problems = Vec::new();
-    for group in samples.chunks(8 * rayon::current_num_threads()) {
-        let results: Vec<_> = group
-            .par_iter()
-            .with_max_len(1)
-            .map(|sample| {
-                let result = recognizer.recognize_alone(&sample.picture, options);
-                bar.inc(1);
-                result
-            })
-            .collect();
-        for (sample, result) in group.iter().zip(results) {
-            match result {
-                Ok(recognition) => {
-                    let ink =
-                        recognition.alignment.map_or([0.0; 2], |found| [found.ink.unread, found.ink.reread]);
-                    let answer = Answer { latex: recognition.best.latex, ink };
-                    if let Some(journal) = &mut journal {
-                        journal.note(&sample.name, &answer)?;
-                    }
-                    done.insert(sample.name.clone(), answer);
-                }
-                Err(error) => problems.push(format!("{}: {error}", sample.name)),
-            }
-        }
-    }
-    bar.finish_and_clear();
-    Ok(problems)
 }
 
 /// What was read from one picture.

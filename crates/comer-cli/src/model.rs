@@ -45,9 +45,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         bail!("{count} models: give --out FILE for their mean, or one model to look at");
     }
     let mut model = mean(models)?;
-    if count > 1 {
-        model.provenance.insert("mean of".into(), json!(count));
-    }
     for note in &arguments.note {
         let (key, value) =
             note.split_once('=').with_context(|| format!("--note {note}: expected KEY=VALUE"))?;
@@ -75,8 +72,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// The model whose weights are the mean of those of models of one shape.
 fn mean(models: Vec<ModelFile>) -> Result<ModelFile> {
     let share = (models.len() as f32).recip();
+    let sources: Vec<Value> = models.iter().map(|model| json!(model.provenance)).collect();
     let mut models = models.into_iter();
     let mut mean = models.next().context("no model")?;
+    if sources.len() > 1 {
+        // The figures of the parts are not those of the mean.
+        mean.provenance = [("mean of".to_string(), json!(sources))].into_iter().collect();
+    }
     mean.weights.values_mut().flat_map(|tensor| &mut tensor.data).for_each(|x| *x *= share);
     for model in models {
         if model.config != mean.config || model.vocab != mean.vocab {
@@ -126,6 +128,7 @@ mod tests {
     #[test]
     fn models_of_one_shape_have_a_mean() {
         let mean_ = mean(vec![model(1.0), model(2.0), model(6.0)]).unwrap();
+        assert_eq!(mean_.provenance["mean of"].as_array().unwrap().len(), 3);
         assert!(mean_.weights.values().flat_map(|tensor| &tensor.data).all(|x| (x - 3.0).abs() < 1e-6));
         let mut other = model(1.0);
         other.config.dropout = 0.5;

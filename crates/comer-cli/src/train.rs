@@ -67,19 +67,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let vocab = read_vocab(arguments.vocab.as_deref())?;
     let mut network = network::by_name(&arguments.device, &recipe, &vocab)?;
     let samples = Samples::open(&arguments.data, &arguments.ink, &recipe.data, &vocab)?;
-    for problem in &samples.problems {
-        eprintln!("comer: {problem}");
-    }
-    let inks = samples.training.iter().filter(|sample| sample.ink.is_some()).count();
-    eprintln!(
-        "comer: {} pictures to learn from, {inks} of them with strokes, {} held out",
-        samples.training.len(),
-        samples.hold_out.len()
-    );
+    tell(&samples);
     ctrlc::set_handler(interrupt).context("Ctrl-C cannot be watched")?;
     let (folder, state) = match arguments.resume {
         false => (RunFolder::create(&arguments.out, &recipe, &text)?, Trainer::start(&recipe, &vocab)?),
-        true => RunFolder::resume(&arguments.out, &recipe)?,
+        true => RunFolder::resume(&arguments.out, &recipe, &vocab)?,
     };
     if arguments.resume {
         let place = &state.place;
@@ -98,6 +90,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let outcome = trainer.run(state, &mut |event| view.show(&event))?;
     view.clear();
     finish(arguments, &recipe, &outcome)
+}
+
+/// Names what could not be used, and counts the rest.
+pub fn tell(samples: &Samples) {
+    for problem in &samples.problems {
+        eprintln!("comer: {problem}");
+    }
+    let inks = samples.training.iter().filter(|sample| sample.ink.is_some()).count();
+    eprintln!(
+        "comer: {} pictures to learn from, {inks} of them with strokes, {} held out",
+        samples.training.len(),
+        samples.hold_out.len()
+    );
 }
 
 pub fn interrupt() {

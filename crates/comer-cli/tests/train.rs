@@ -2,6 +2,7 @@
 #![cfg(feature = "train")]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -287,6 +288,45 @@ fn bad_requests_are_refused_before_anything_is_written() {
 }
 
 #[test]
+fn a_run_goes_on_only_by_a_recipe_that_fits_it() {
+    let place = Place::new();
+    let out = place.out("run");
+    done(place.train(&place.recipe(&[]), &out, &[]));
+    for (old, new, expected) in [
+        ("heads = 4", "heads = 8", "another [model]"),
+        ("kind = \"adamw\"", "kind = \"sgd\"", "another optimizer.kind"),
+        ("average = 0.9", "average = 0.0", "another optimizer.average"),
+        ("clip = 5.0", "clip = 5.0\nsymbols = 0.5", "another optimizer.symbols"),
+        ("epochs = 4", "epochs = 3", "has done 4 epochs, more than the recipe's 3"),
+    ] {
+        let output = place.train(&place.recipe(&[(old, new)]), &out, &["--resume"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(errors(&output).contains(expected), "{output:?}");
+    }
+    let tokens: Vec<String> = comer::Vocab::crohme().tokens().iter().rev().cloned().collect();
+    let vocab = place.out("vocab.txt");
+    fs::write(&vocab, tokens.join("\n")).unwrap();
+    let vocab = ["--resume", "--vocab", vocab.to_str().unwrap()];
+    let output = place.train(&place.recipe(&[]), &out, &vocab).output().unwrap();
+    assert!(errors(&output).contains("another vocabulary"), "{output:?}");
+    done(place.train(&place.recipe(&[]), &out, &["--resume"]));
+
+    // Stopped within an epoch that is shorter by another recipe.
+    let out = place.out("stopped");
+    let alone = place.recipe(&[("pictures = 6", "pictures = 1")]);
+    let mut child = place.train(&alone, &out, &[]).stderr(Stdio::null()).spawn().unwrap();
+    wait_for_log(&out, &mut child);
+    signal(&child, "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let output = place
+        .train(&place.recipe(&[("pictures = 6", "pictures = 48")]), &out, &["--resume"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(errors(&output).contains("of an epoch that has only"), "{output:?}");
+}
+
+#[test]
 fn a_run_is_not_written_over() {
     let place = Place::new();
     let recipe = place.recipe(&[("epochs = 4", "epochs = 1")]);
@@ -312,16 +352,32 @@ fn a_full_disk_loses_nothing() {
         return;
     }
     let unmount = Unmount(disk.clone());
-    let out = disk.join("run");
+    let (out, filler) = (disk.join("run"), disk.join("filler"));
     let mut child = place.train(&recipe, &out, &[]).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_log(&out, &mut child);
-    let _ = fs::write(disk.join("filler"), vec![0; 16 << 20]);
+    let _ = fs::write(&filler, vec![0; 16 << 20]);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(errors(&output).contains("No space left"), "{output:?}");
-    fs::remove_file(disk.join("filler")).unwrap();
+    fs::remove_file(&filler).unwrap();
     done(place.train(&recipe, &out, &["--resume"]));
     assert_eq!(log(&out), log(&whole));
+
+    // With room again before its end, a run goes on as if nothing had been.
+    fs::remove_dir_all(&out).unwrap();
+    let mut child = place.train(&recipe, &out, &[]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    wait_for_log(&out, &mut child);
+    let _ = fs::write(&filler, vec![0; 16 << 20]);
+    assert!(lines.any(|line| line.unwrap().contains("No space left")));
+    fs::remove_file(&filler).unwrap();
+    assert_eq!(lines.filter(|line| line.as_ref().unwrap().contains("stopped")).count(), 0);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(log(&out), log(&whole));
+    for name in ["best.safetensors", "last.safetensors"] {
+        let weights = [&whole, &out].map(|run| comer::ModelFile::open(run.join(name)).unwrap().weights);
+        assert!(weights[0] == weights[1], "{name} differs");
+    }
     drop(unmount);
 }
 
