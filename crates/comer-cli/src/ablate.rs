@@ -32,8 +32,8 @@ use crate::train::{STOP, View, interrupt, provenance, tell};
 /// Train Fusion, Cross, Self and BTTR under the same budget and seed, read the test sets with each, and write the
 /// paper's tables, its figure of lengths, and what each model left unread or read twice.
 ///
-/// An ablation that was stopped goes on where it was when the same command is given again; only sets that were read to
-/// their end are read once more. Each model's folder holds its run and a report for each set.
+/// An ablation that was stopped goes on where it was when the same command is given again. Each model's folder holds its
+/// run and a report for each set.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer ablate --data crohme.zip --out runs/ablation --epochs 30
@@ -178,6 +178,7 @@ fn read(arguments: &Arguments, folder: &Path, tests: &[&String]) -> Result<Optio
             split: test,
             options: Options { alignment: AlignmentDetail::Attention, ..Options::default() },
             out: Some(&folder.join(test)),
+            keep: true,
             stop: &STOP,
         };
         Ok(evaluation.run()?.map(|report| (test.to_string(), report)))

@@ -59,6 +59,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         split: &arguments.split,
         options: Options { search: arguments.search.config(1), alignment: AlignmentDetail::Attention },
         out: arguments.out.as_deref(),
+        keep: false,
         stop: &AtomicBool::new(false),
     };
     let Some(report) = evaluation.run()? else { return Ok(ExitCode::from(130)) };
@@ -78,6 +79,8 @@ pub struct Evaluation<'a> {
     pub options: Options,
     /// Where the report goes, and meanwhile what has been read.
     pub out: Option<&'a Path>,
+    /// Keeps what was read beside the report, and takes it from there the next time.
+    pub keep: bool,
     /// Set from outside to stop.
     pub stop: &'a AtomicBool,
 }
@@ -97,7 +100,8 @@ impl Evaluation<'_> {
         let mut journal = match self.out {
             Some(folder) => {
                 fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-                Some(Journal::open(folder, &self.key()?)?)
+                let name = if self.keep { "answers.tsv" } else { "answers.unfinished.tsv" };
+                Some(Journal::open(folder.join(name), &self.key()?)?)
             }
             None => None,
         };
@@ -125,7 +129,7 @@ impl Evaluation<'_> {
                 set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
             let run = Run { title: &title, report: &report, scores: &scores, problems: &problems };
             run.write(folder, |name| pictures.get(name)?.picture.to_png().ok())?;
-            if let Some(journal) = journal {
+            if let Some(journal) = journal.filter(|_| !self.keep) {
                 fs::remove_file(&journal.path).with_context(|| journal.path.display().to_string())?;
             }
         }
@@ -229,8 +233,7 @@ struct Journal {
 }
 
 impl Journal {
-    fn open(folder: &Path, key: &str) -> Result<Self> {
-        let path = folder.join("predictions.unfinished.tsv");
+    fn open(path: PathBuf, key: &str) -> Result<Self> {
         let text = fs::read_to_string(&path).unwrap_or_default();
         let mut done = HashMap::new();
         if text.lines().next() == Some(key) {
@@ -256,7 +259,8 @@ mod tests {
     #[test]
     fn an_interrupted_evaluation_goes_on_where_it_stopped() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(folder.path(), "# model a").unwrap();
+        let path = folder.path().join("answers.tsv");
+        let mut journal = Journal::open(path.clone(), "# model a").unwrap();
         assert!(journal.done.is_empty());
         let answer = |latex: &str| Answer { latex: latex.into(), ink: [0.1, 1.0 / 3.0] };
         journal.note("one", &answer("x ^ { 2 }")).unwrap();
@@ -265,12 +269,12 @@ mod tests {
         write!(journal.file, "three\tz + ").unwrap();
         drop(journal);
 
-        let again = Journal::open(folder.path(), "# model a").unwrap();
+        let again = Journal::open(path.clone(), "# model a").unwrap();
         let expected = [("one", "x ^ { 2 }"), ("two", "y")].map(|(name, latex)| (name.into(), answer(latex)));
         assert_eq!(again.done, HashMap::from(expected));
         drop(again);
         assert!(
-            Journal::open(folder.path(), "# model b").unwrap().done.is_empty(),
+            Journal::open(path.clone(), "# model b").unwrap().done.is_empty(),
             "another model starts anew"
         );
     }
