@@ -193,3 +193,22 @@ fn middle(mut values: Vec<f32>) -> f32 {
     values.sort_by(f32::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_inside_where_its_rows_are() {
+        for (width, height) in [(1, 1), (2, 40), (300, 20), (5000, 80)] {
+            for slope in (-12..=12).map(|step| step as f32 * 2.0 / width as f32) {
+                for start in -30..height as i32 + 30 {
+                    let line = Line { start: start as f32, slope };
+                    let rows = |column: &usize| (-0.5..height as f32 - 0.5).contains(&line.row(*column));
+                    let columns: Vec<usize> = (0..width).filter(rows).collect();
+                    assert!(line.inside(width, height).eq(columns), "{line:?} {width} x {height}");
+                }
+            }
+        }
+    }
+}
