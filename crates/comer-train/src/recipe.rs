@@ -337,7 +337,7 @@ mod tests {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
             Recipe::open(&folder.join(name)).unwrap()
         };
-        for name in ["default.toml", "ablation.toml", "by-heart.toml"] {
+        for name in ["default.toml", "further.toml", "ablation.toml", "by-heart.toml"] {
             open(name);
         }
         assert_eq!(open("paper.toml"), Recipe::default());
