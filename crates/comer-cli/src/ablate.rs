@@ -18,7 +18,6 @@ use comer::dataset::Dataset;
 use comer::model_file::write_whole;
 use comer::recognizer::Options;
 use comer_eval::Report;
-use comer_train::network;
 use comer_train::recipe::Recipe;
 use comer_train::run_folder::RunFolder;
 use comer_train::samples::Samples;
@@ -27,7 +26,7 @@ use serde_json::json;
 
 use crate::common::{ModelArgument, use_threads};
 use crate::evaluate::Evaluation;
-use crate::train::{STOP, View, interrupt, provenance, tell};
+use crate::train::{STOP, View, interrupt, open_backend, provenance, tell};
 
 /// Train Fusion, Cross, Self and BTTR under the same budget and seed, read the test sets with each, and write the
 /// paper's tables, its figure of lengths, and what each model left unread or read twice.
@@ -146,7 +145,7 @@ fn train(
     folder: &Path,
 ) -> Result<bool> {
     let stop: &'static AtomicBool = &STOP;
-    let mut network = network::by_name(&arguments.device, recipe, vocab)?;
+    let mut backend = open_backend(&arguments.device, recipe, vocab)?;
     let (folder, state) = match folder.join("checkpoint.safetensors").exists() {
         true => RunFolder::resume(folder, recipe, vocab)?,
         false => (RunFolder::create(folder, recipe, &recipe.to_toml())?, Trainer::start(recipe, vocab)?),
@@ -156,7 +155,7 @@ fn train(
         recipe,
         vocab,
         samples,
-        network: network.as_mut(),
+        backend: backend.as_mut(),
         folder,
         stop,
         provenance: provenance(std::slice::from_ref(&arguments.data), &arguments.ink),

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use comer_train::network;
+use comer::Vocab;
+use comer_train::backend::{self, Backend};
 use comer_train::recipe::Recipe;
 use comer_train::run_folder::RunFolder;
 use comer_train::samples::Samples;
@@ -41,7 +42,7 @@ pub struct Arguments {
     /// Go on from the run's checkpoint, exactly as if it had never stopped.
     #[arg(long)]
     resume: bool,
-    /// Where to compute: cpu, cuda:0, wgpu; cpu-burn is the cpu without our own kernels. Several, separated by commas,
+    /// Where to compute: cpu, or cuda:0 and wgpu if the program was built for them. Several, separated by commas,
     /// share the batches of each step; cpu,cpu is two networks with half of the threads each.
     #[arg(long, default_value = "cpu")]
     device: String,
@@ -65,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         std::fs::read_to_string(&arguments.recipe).with_context(|| arguments.recipe.display().to_string())?;
     let recipe = Recipe::open(&arguments.recipe)?;
     let vocab = read_vocab(arguments.vocab.as_deref())?;
-    let mut network = network::by_name(&arguments.device, &recipe, &vocab)?;
+    let mut backend = open_backend(&arguments.device, &recipe, &vocab)?;
     let samples = Samples::open(&arguments.data, &arguments.ink, &recipe.data, &vocab)?;
     tell(&samples);
     ctrlc::set_handler(interrupt).context("Ctrl-C cannot be watched")?;
@@ -82,7 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         recipe: &recipe,
         vocab: &vocab,
         samples: &samples,
-        network: network.as_mut(),
+        backend: backend.as_mut(),
         folder,
         stop: &STOP,
         provenance: provenance(&arguments.data, &arguments.ink),
@@ -90,6 +91,23 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let outcome = trainer.run(state, &mut |event| view.show(&event))?;
     view.clear();
     finish(arguments, &recipe, &outcome)
+}
+
+/// The backend for a list of devices.
+pub fn open_backend(devices: &str, recipe: &Recipe, vocab: &Vocab) -> Result<Box<dyn Backend>> {
+    #[cfg(feature = "burn")]
+    let other = |name: &str| -> comer_train::Result<Box<dyn Backend>> {
+        let device = comer_burn::device(name)?;
+        Ok(Box::new(comer_burn::BurnBackend::new(recipe, vocab.clone(), &device)))
+    };
+    #[cfg(not(feature = "burn"))]
+    let other = |name: &str| -> comer_train::Result<Box<dyn Backend>> {
+        let _ = vocab;
+        let reason =
+            "this program was built for cpu alone; build with --features wgpu or cuda for GPUs".into();
+        Err(comer_train::Error::Device { name: name.into(), reason })
+    };
+    Ok(backend::by_name(devices, recipe, other)?)
 }
 
 /// Names what could not be used, and counts the rest.

@@ -1,23 +1,18 @@
-//! How long a training step takes, ours and that of the plain model on Burn: `cargo bench -p comer-train --bench step`.
+//! How long a training step takes: `cargo bench -p comer-train --bench step`. (`-p comer-burn` has that of Burn.)
 //!
 //! The paper's model with random weights: forward, backward and, in a whole step, the optimiser. `--batches FILE` takes the
 //! sizes of real batches that `benches/pytorch_step.py` wrote, each once, as an epoch would. The best of several rounds in
 //! which everything takes its turn, so that a busy machine slows all alike; the speed of one thread is that of its CPU
-//! time, of several that of the wall's. `--threads 1` or `--threads 2` alone,
-//! `--plain no` leaves Burn out, `--rounds N`.
+//! time, of several that of the wall's. `--threads 1` or `--threads 2` alone, `--rounds N`.
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
 use std::time::{Duration, Instant};
 
-use burn::prelude::*;
 use comer::config::BLOCKS;
 use comer::weights::Weights;
 use comer::{ModelConfig, ModelFile, TokenId, Vocab};
 use comer_train::cpu::{Grid, Network, Reading};
 use comer_train::initial::random_model;
-use comer_train::model::Comer;
-use comer_train::model::position::Padding;
-use comer_train::model::targets::Targets;
 use comer_train::optimizer::Memory;
 use comer_train::recipe::Optimizer;
 use rustix::time::{ClockId, clock_gettime};
@@ -39,7 +34,6 @@ fn main() {
     let number =
         |name: &str| option(name).map(|text| text.parse::<usize>().expect("a whole number after the option"));
     let rounds = number("--rounds").unwrap_or(3);
-    let plain = option("--plain").is_none_or(|answer| answer != "no");
     let model = random_model(ModelConfig::default(), Vocab::crohme(), 1).expect("the paper's model");
     if let Some(path) = option("--batches") {
         let text = std::fs::read_to_string(&path).expect("a file of batches");
@@ -53,7 +47,7 @@ fn main() {
     for threads in number("--threads").map_or(vec![1, 2], |threads| vec![threads]) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
         for shape in BATCHES {
-            pool.install(|| measure(&model, shape, threads, rounds, plain));
+            pool.install(|| measure(&model, shape, threads, rounds));
         }
     }
     println!("peak memory {} MB", peak_memory());
@@ -95,14 +89,13 @@ fn peak_memory() -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
-fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize, plain: bool) {
+fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize) {
     let [count, height, width, tokens] = shape;
     let batch = batch(&vec![[height, width, tokens]; count]);
     let (mut weights, mut memory) = (model.weights.clone(), Memory::default());
     println!("{count} pictures of {height} x {width} with {tokens} tokens, {threads} thread(s):");
-    let names =
-        ["DenseNet forward", "decoder", "DenseNet backward", "a whole step", "the plain model on Burn"];
-    let mut best = [(Duration::MAX, Duration::MAX); 5];
+    let names = ["DenseNet forward", "decoder", "DenseNet backward", "a whole step"];
+    let mut best = [(Duration::MAX, Duration::MAX); 4];
     for _ in 0..rounds {
         let mut clock = Clock::start();
         let mut lap = |index: usize| clock.lap(&mut best[index]);
@@ -123,17 +116,11 @@ fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize, 
         lap(2);
         step(&model.config, &mut weights, &mut memory, &batch);
         lap(3);
-        if plain {
-            burn_step(model, &batch);
-            lap(4);
-        }
     }
     let operations = 3.0 * densenet_operations(&model.config, &batch) as f64;
-    for (index, (name, (cpu, wall))) in
-        names.iter().zip(best).enumerate().filter(|(_, b)| b.1.0 != Duration::MAX)
-    {
+    for (index, (name, (cpu, wall))) in names.iter().zip(best).enumerate() {
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-        let share = [operations / 3.0, 0.0, operations * 2.0 / 3.0, 0.0, 0.0][index];
+        let share = [operations / 3.0, 0.0, operations * 2.0 / 3.0, 0.0][index];
         let speed = match share {
             0.0 => String::new(),
             share => {
@@ -143,18 +130,6 @@ fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize, 
         };
         println!("  {name:24} {:8.1} ms CPU {:8.1} ms{speed}", milliseconds(cpu), milliseconds(wall));
     }
-}
-
-/// Forward and backward on Burn.
-fn burn_step(model: &ModelFile, batch: &Batch) {
-    let device = Device::flex().autodiff();
-    let plain = Comer::new(model, &device).expect("a good model");
-    let (count, (height, width)) = (batch.sizes.len(), batch.sizes[0]);
-    let targets = Targets::new(&batch.formulas);
-    let data = TensorData::new(batch.pixels.clone(), [count, 1, height, width]);
-    let padding = Padding { batch: count, height, width, values: vec![false; batch.pixels.len()] };
-    let decoded = plain.forward(Tensor::from_data(data, &device), &padding, targets.inputs(&device));
-    let _gradients = targets.loss(decoded.logits).backward();
 }
 
 /// The operations of the DenseNet's forward pass: two for each weight and pixel of its convolutions.

@@ -42,9 +42,14 @@ pub enum Error {
     /// Nothing to learn from.
     #[error("{0}")]
     Data(String),
-    /// A device that is not there.
-    #[error(transparent)]
-    Device(#[from] crate::device::UnknownDevice),
+    /// A device that is not there, or that failed.
+    #[error("device {name:?} is not available: {reason}")]
+    Device {
+        /// The device as it was asked for.
+        name: String,
+        /// Why not, and what is available.
+        reason: String,
+    },
     /// Anything of recognition: models, pictures, ink.
     #[error(transparent)]
     Recognition(#[from] comer::Error),

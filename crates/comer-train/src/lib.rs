@@ -1,20 +1,20 @@
-//! The trainable CoMER model on Burn, and its trainer.
+//! Trains CoMER models: recipe and data in, a model file out.
 //!
-//! [`model`] reads like the paper; [`cpu`] computes it faster where there is no GPU; [`initial`] makes the weights that
-//! training starts from. A run in the order of its work: [`recipe`], [`samples`], [`augment`], [`batches`], [`network`],
-//! [`optimizer`] with its [`schedule`], [`validation`], [`checkpoint`], all of it in [`trainer`].
+//! [`cpu`] is the network with its own backward pass; [`initial`] makes the weights that training starts from. A run in
+//! the order of its work: [`recipe`], [`samples`], [`augment`], [`batches`], [`backend`], [`optimizer`] with its
+//! [`schedule`], [`validation`], [`checkpoint`], all of it in [`trainer`]. Other devices implement
+//! [`backend::Backend`], as the crate `comer-burn` does for GPUs.
 
 pub mod augment;
+pub mod backend;
 pub mod batches;
 pub mod checkpoint;
 pub mod cpu;
 pub mod curves;
-pub mod device;
 pub mod error;
 pub mod initial;
-pub mod model;
-pub mod network;
 pub mod optimizer;
+pub mod position;
 pub mod recipe;
 pub mod run_folder;
 pub mod samples;

@@ -9,12 +9,12 @@ use comer::{ModelFile, Vocab};
 use rayon::prelude::*;
 use serde_json::json;
 
+use crate::backend::{Backend, BatchOutput};
 use crate::batches::{self, Batch};
 use crate::checkpoint::{Checkpoint, Tally};
 use crate::curves::Row;
 use crate::error::{Error, Result};
 use crate::initial::{random_model, symbol_map};
-use crate::network::{Network, Step};
 use crate::optimizer;
 use crate::recipe::{Recipe, ValidationSet};
 use crate::run_folder::{RunFolder, model_file};
@@ -33,7 +33,7 @@ pub struct Trainer<'a> {
     /// What to learn from.
     pub samples: &'a Samples,
     /// What computes gradients.
-    pub network: &'a mut dyn Network,
+    pub backend: &'a mut dyn Backend,
     /// Where everything is written.
     pub folder: RunFolder,
     /// Set from outside to stop after the step that is under way.
@@ -188,7 +188,7 @@ impl Trainer<'_> {
     fn step(&mut self, state: &mut Checkpoint, group: &[Batch], rate: f64) -> Result<(f64, f64)> {
         let first = state.place.step * self.recipe.batches.accumulate as u64;
         let seed = self.recipe.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(first);
-        let steps = self.network.steps(&state.weights, group, seed)?;
+        let steps = self.backend.batches(&state.weights, group, seed)?;
         let tally = &mut state.place.tally;
         for (step, batch) in steps.iter().zip(group) {
             tally.loss += step.loss * step.answers as f64;
@@ -311,10 +311,10 @@ impl Trainer<'_> {
 }
 
 /// The mean of the losses, gradients and running statistics of the batches of a step, of which there is at least one.
-fn mean(mut steps: Vec<Step>) -> Step {
+fn mean(mut steps: Vec<BatchOutput>) -> BatchOutput {
     let share = (steps.len() as f32).recip();
     let mut total = steps.remove(0);
-    let add = |sums: &mut Weights, parts: fn(&Step) -> &Weights| {
+    let add = |sums: &mut Weights, parts: fn(&BatchOutput) -> &Weights| {
         sums.par_iter_mut().for_each(|(name, sum)| {
             for step in &steps {
                 sum.data.iter_mut().zip(&parts(step)[name].data).for_each(|(sum, x)| *sum += x);

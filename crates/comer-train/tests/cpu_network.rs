@@ -1,22 +1,17 @@
-//! The training step written out for the CPU against the authors' gradients, against the plain model on Burn, and
-//! against its own finite differences.
+//! The training step on the CPU against the authors' gradients and against finite differences.
 
 #[path = "../../comer/tests/common/mod.rs"]
 mod common;
-mod plain;
+mod noise;
 
-use burn::prelude::*;
 use comer::vocab::PAD;
 use comer::weights::{Weights, tensor_specs};
 use comer::{ModelFile, TokenId};
 use comer_train::cpu::{Features, Grid, Network, Reading, Step};
 use comer_train::initial::symbol_map;
-use comer_train::model::Comer;
-use comer_train::model::position::Padding;
-use comer_train::model::targets::Targets;
 use comer_train::symbols::NOTHING;
 use common::Golden;
-use plain::{by_name, noise};
+use noise::noise;
 
 const TINY: [&str; 4] = ["bttr", "self", "cross", "fusion"];
 
@@ -56,50 +51,6 @@ fn loss_and_gradients_of_the_tiny_models_are_the_authors() {
         let expected: Weights =
             trainable.map(|spec| (spec.name.clone(), expected[&spec.name].clone())).collect();
         compare(name, &step.gradients, &expected, 1e-4);
-    }
-}
-
-#[test]
-fn a_step_is_that_of_the_plain_model_on_pictures_of_one_size() {
-    let formulas: [Vec<TokenId>; 3] = [vec![5, 9, 7, 30], vec![8, 8, 40, 112], vec![3, 60, 7, 7]];
-    let sizes = [(50, 83), (20, 30)];
-    for (name, (height, width)) in TINY.into_iter().flat_map(|name| sizes.map(|size| (name, size))) {
-        let file = common::golden_model(name);
-        let pixels: Vec<f32> = noise(3 * height * width, 4).iter().map(|x| x.max(0.0)).collect();
-
-        let device = Device::flex().autodiff();
-        let plain = Comer::new(&file, &device).unwrap();
-        let targets = Targets::new(&formulas);
-        let pictures = Tensor::from_data(TensorData::new(pixels.clone(), [3, 1, height, width]), &device);
-        let padding = Padding { batch: 3, height, width, values: vec![false; 3 * height * width] };
-        let logits = plain.forward(pictures, &padding, targets.inputs(&device)).logits;
-        let loss = targets.loss(logits);
-        let expected: Vec<f32> = loss.clone().into_data().try_to_vec().unwrap();
-        let gradients = by_name(&plain, &loss.backward());
-
-        let network = network(&file, 3);
-        let step = network.step(&pixels, Grid::new(vec![(height, width); 3]), &formulas);
-        assert!((step.loss - f64::from(expected[0])).abs() <= 1e-5, "{name}: {} {expected:?}", step.loss);
-        assert_eq!(step.answers, 30);
-        compare(name, &step.gradients, &gradients, 1e-4);
-
-        // The running statistics follow those of the step; the refinement's more than once.
-        let mut running = file.weights.clone();
-        for norm in &step.statistics {
-            let unbias = norm.count as f32 / (norm.count as f32 - 1.0);
-            let variance: Vec<f32> = norm.variance.iter().map(|x| x * unbias).collect();
-            for (leaf, new) in [("mean", &norm.mean), ("variance", &variance)] {
-                let old = &mut running.get_mut(&format!("{}.{leaf}", norm.path)).unwrap().data;
-                old.iter_mut().zip(new).for_each(|(old, new)| *old = 0.9 * *old + 0.1 * new);
-            }
-        }
-        for (tensor, expected) in plain.weights() {
-            for (a, b) in running[&tensor].data.iter().zip(&expected.data) {
-                assert!((a - b).abs() <= 1e-4, "{name}: {tensor} {a}, expected {b}");
-            }
-        }
-        let uses = step.statistics.iter().filter(|norm| norm.path == "decoder.refinement.norm").count();
-        assert_eq!(uses, if name == "bttr" { 0 } else { file.config.decoder_layers - 1 });
     }
 }
 

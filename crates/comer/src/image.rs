@@ -114,39 +114,3 @@ fn taps(old: usize, new: usize, factor: f64) -> Vec<(usize, usize, f32)> {
     };
     (0..new).map(tap).collect()
 }
-
-/// Pictures padded at the right and at the bottom to the largest of them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Batch {
-    /// How many pictures.
-    pub count: usize,
-    /// Height of the largest.
-    pub height: usize,
-    /// Width of the largest.
-    pub width: usize,
-    /// Ink from 0.0 (none) to 1.0: `[count, height, width]`.
-    pub pixels: Vec<f32>,
-    /// True where padded: `[count, height, width]`.
-    pub padding: Vec<bool>,
-}
-
-impl Batch {
-    /// Pads `pictures`, which may be of different sizes, into one batch.
-    pub fn new(pictures: &[Picture]) -> Self {
-        let height = pictures.iter().map(Picture::height).max().unwrap_or(0);
-        let width = pictures.iter().map(Picture::width).max().unwrap_or(0);
-        let area = height * width;
-        let mut pixels = vec![0.0; pictures.len() * area];
-        let mut padding = vec![true; pictures.len() * area];
-        for (index, picture) in pictures.iter().enumerate() {
-            for (y, row) in picture.pixels.chunks_exact(picture.width).enumerate() {
-                let start = index * area + y * width;
-                padding[start..start + row.len()].fill(false);
-                for (value, &pixel) in pixels[start..].iter_mut().zip(row) {
-                    *value = f32::from(pixel) / 255.0;
-                }
-            }
-        }
-        Self { count: pictures.len(), height, width, pixels, padding }
-    }
-}

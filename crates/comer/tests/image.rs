@@ -1,7 +1,7 @@
-//! Pictures on their way to the network: scaling as OpenCV does it, the size limits, batches.
+//! Pictures on their way to the network: scaling as OpenCV does it, the size limits.
 
 use comer::Error;
-use comer::image::{Batch, Picture};
+use comer::image::Picture;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -76,13 +76,4 @@ fn impossible_pictures_and_factors_are_refused() {
     for factor in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
         assert!(pattern(4, 4).scale(factor).is_err(), "{factor}");
     }
-}
-
-#[test]
-fn a_batch_is_padded_at_the_right_and_at_the_bottom() {
-    let pictures = [Picture::new(2, 1, vec![255, 51]).unwrap(), Picture::new(1, 2, vec![102, 0]).unwrap()];
-    let batch = Batch::new(&pictures);
-    assert_eq!((batch.count, batch.height, batch.width), (2, 2, 2));
-    assert_eq!(batch.pixels, [1.0, 0.2, 0.0, 0.0, 0.4, 0.0, 0.0, 0.0]);
-    assert_eq!(batch.padding, [false, false, true, true, false, true, false, true]);
 }

@@ -1,4 +1,4 @@
-//! The decoder of [`crate::model::decoder`] for training on a CPU: from the DenseNet's features to the loss, and back.
+//! The decoder for training on a CPU: from the DenseNet's features to the loss, and back.
 //!
 //! Linear maps run over the tokens of all sequences at once, attention over each sequence for itself.
 
@@ -13,7 +13,7 @@ use super::linear::{LayerNorm, LayerNormTape, Linear, activate, add, deactivate,
 use super::loss::{Loss, cross_entropy, symbol_entropy};
 use super::product::{Matrix, Threads, multiply};
 use super::scene::{Scene, Site};
-use crate::model::position::{encode, share};
+use crate::position::{encode, share};
 
 /// What the decoder's pass gave.
 pub(super) struct Decoded {

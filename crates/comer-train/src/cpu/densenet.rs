@@ -1,4 +1,4 @@
-//! The DenseNet of [`crate::model::densenet`] once more, for training on a CPU: forward and backward over plain slices.
+//! The DenseNet for training on a CPU: forward and backward over plain slices.
 //!
 //! A block works in one buffer: a layer reads the rows of all channels so far and writes its own below them, so that
 //! nothing is ever concatenated, and the gradients of a block add up in one buffer of the same form. Pictures keep

@@ -1,8 +1,8 @@
 //! Training on a CPU at the speed of the machine.
 //!
 //! A whole step ([`Network::step`]), forward and backward, is written out here over plain slices, with the products
-//! left to the `gemm` crate and the convolutions to the recogniser's kernels; [`crate::model`] is its oracle and serves
-//! all other devices. Nothing is padded: pictures keep their own sizes and formulas their own lengths. Results do not
+//! left to the `gemm` crate and the convolutions to the recogniser's kernels; the crate `comer-burn` has
+//! the plain model, its oracle. Nothing is padded: pictures keep their own sizes and formulas their own lengths. Results do not
 //! depend on the number of threads.
 
 mod attention;

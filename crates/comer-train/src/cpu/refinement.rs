@@ -1,4 +1,4 @@
-//! The attention refinement module of [`crate::model::refinement`] for one sequence, forward and backward.
+//! The attention refinement module for one sequence, forward and backward.
 //!
 //! Coverage lies in bordered planes, one for each map and step, so that a tap of the convolution sees one stretch of a
 //! plane; the stretches of a few steps at a time become the columns of a matrix product.

@@ -1,20 +1,10 @@
-//! What the tests of the CPU's passes need of the plain model: numbers to give it, and its gradients by name.
+//! The gradients of the plain model by name.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::prelude::*;
 use burn::tensor::Gradients;
 use comer::weights::{Tensor as Plain, Weights};
-use comer_train::model::Comer;
-
-/// Numbers between -1 and 1.
-pub fn noise(count: usize, seed: u32) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(2654435761).wrapping_add(12345);
-    let mut next = || {
-        state = state.wrapping_mul(1664525).wrapping_add(1013904223);
-        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
-}
+use comer_burn::model::Comer;
 
 /// The gradients of a model under the names of its parameters.
 pub fn by_name(model: &Comer, gradients: &Gradients) -> Weights {

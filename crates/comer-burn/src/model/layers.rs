@@ -9,9 +9,7 @@ use burn::tensor::module;
 use burn::tensor::ops::ConvOptions;
 use comer::config::NORM_EPSILON;
 use comer::weights::Weights;
-
-/// Weight of the newest batch in the running statistics of batch norms.
-pub(crate) const NORM_MOMENTUM: f64 = 0.1;
+use comer_train::backend::NORM_MOMENTUM;
 
 /// Hands out the tensors of a model file to the layers that ask for them by name.
 pub(super) struct Source<'a> {

@@ -1,4 +1,4 @@
-//! The second loss: a linear map names the symbol of each cell (see [`crate::symbols`]).
+//! The second loss: a linear map names the symbol of each cell (see [`comer_train::symbols`]).
 
 use burn::module::Module;
 use burn::prelude::*;
@@ -9,7 +9,7 @@ use comer::vocab::PAD;
 use comer::weights::Weights;
 
 use super::layers::{Linear, Source};
-use crate::symbols::{count, size};
+use comer_train::symbols::{count, size};
 
 /// The map, which training alone has.
 #[derive(Module, Debug)]

@@ -15,13 +15,14 @@ pub mod targets;
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::prelude::*;
+use comer::ModelFile;
 use comer::weights::{self, Weights};
-use comer::{ModelFile, image};
 
 use self::decoder::{Decoded, Decoder};
 use self::encoder::Encoder;
 use self::layers::Source;
 use self::position::Padding;
+use crate::padded_batch::PaddedBatch;
 
 /// The whole network.
 #[derive(Module, Debug)]
@@ -72,7 +73,7 @@ impl Comer {
 }
 
 /// A batch of pictures as tensors: `[count, 1, height, width]` and the padding.
-pub fn picture_tensors(batch: &image::Batch, device: &Device) -> (Tensor<4>, Padding) {
+pub fn picture_tensors(batch: &PaddedBatch, device: &Device) -> (Tensor<4>, Padding) {
     let data = TensorData::new(batch.pixels.clone(), [batch.count, 1, batch.height, batch.width]);
     let padding = Padding {
         batch: batch.count,

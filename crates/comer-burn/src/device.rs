@@ -1,28 +1,23 @@
-//! Where to compute: a device by its name on the command line.
+//! Burn's devices by their names on the command line.
 
 use burn::prelude::Device;
-
-/// A device name that this program does not know, or was not built for.
-#[derive(Debug, thiserror::Error)]
-#[error("device {name:?} is not available: {reason}; this program was built for {available}")]
-pub struct UnknownDevice {
-    name: String,
-    reason: &'static str,
-    available: &'static str,
-}
+use comer_train::{Error, Result};
 
 const AVAILABLE: &str = match (cfg!(feature = "cuda"), cfg!(feature = "wgpu")) {
-    (false, false) => "cpu",
-    (true, false) => "cpu, cuda:0, cuda:1, ...",
-    (false, true) => "cpu, wgpu",
-    (true, true) => "cpu, cuda:0, cuda:1, ..., wgpu",
+    (false, false) => "cpu, cpu-burn",
+    (true, false) => "cpu, cpu-burn, cuda:0, cuda:1, ...",
+    (false, true) => "cpu, cpu-burn, wgpu",
+    (true, true) => "cpu, cpu-burn, cuda:0, cuda:1, ..., wgpu",
 };
 
-/// The device called `name`: `cpu`, `cuda:0`, `cuda:1`, ..., `wgpu`.
-pub fn device(name: &str) -> Result<Device, UnknownDevice> {
-    let unknown = |reason| UnknownDevice { name: name.into(), reason, available: AVAILABLE };
+/// The device called `name`: `cpu-burn` (Burn on this machine's processor), `cuda:0`, `cuda:1`, ..., `wgpu`.
+pub fn device(name: &str) -> Result<Device> {
+    let unknown = |reason: &str| {
+        let reason = format!("{reason}; this program was built for {AVAILABLE}");
+        Error::Device { name: name.into(), reason }
+    };
     match name.split_once(':').unwrap_or((name, "0")) {
-        ("cpu", "0") => Ok(Device::flex()),
+        ("cpu-burn", "0") => Ok(Device::flex()),
         #[cfg(feature = "cuda")]
         ("cuda", index) => {
             let index: usize = index.parse().map_err(|_| unknown("its index is not a number"))?;
@@ -44,8 +39,8 @@ mod tests {
 
     #[test]
     fn devices_are_found_or_refused_by_name() {
-        assert_eq!(device("cpu").unwrap(), Device::flex());
-        for name in ["gpu", "cpu:1", "cuda:x"] {
+        assert_eq!(device("cpu-burn").unwrap(), Device::flex());
+        for name in ["gpu", "cpu-burn:1", "cuda:x"] {
             let message = device(name).unwrap_err().to_string();
             assert!(message.contains(name) && message.contains("cpu"), "{message}");
         }

@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 use comer::image::Picture;
 use comer::ink::{Ink, Point, Stroke};
 use comer::{ModelConfig, Vocab};
-use comer_train::network::by_name;
+use comer_burn::{BurnBackend, device};
+use comer_train::backend::by_name;
 use comer_train::recipe::{Batches, Data, Order, Recipe};
 use comer_train::run_folder::RunFolder;
 use comer_train::samples::{Sample, Samples};
@@ -56,12 +57,15 @@ fn losses(devices: &str) -> Vec<f64> {
     let (recipe, vocab, samples, stop) = (recipe(), Vocab::crohme(), samples(), AtomicBool::new(false));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
-    let mut network = by_name(devices, &recipe, &vocab).unwrap();
+    let mut backend = by_name(devices, &recipe, |name| {
+        Ok(Box::new(BurnBackend::new(&recipe, vocab.clone(), &device(name)?)))
+    })
+    .unwrap();
     let trainer = Trainer {
         recipe: &recipe,
         vocab: &vocab,
         samples: &samples,
-        network: network.as_mut(),
+        backend: backend.as_mut(),
         folder: RunFolder::create(&path, &recipe, "").unwrap(),
         stop: &stop,
         provenance: Default::default(),

@@ -1,24 +1,21 @@
-//! A device that computes gradients: the network on Burn, or on plain slices where there is no GPU.
+//! Backends compute the gradients of a batch: this machine's processor, or whatever else a program brings along.
 
-mod burn;
-
-use comer::Vocab;
 use comer::config::ModelConfig;
 use comer::image::Picture;
 use comer::weights::{self, Weights};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-pub use self::burn::BurnNetwork;
 use crate::batches::Batch;
 use crate::cpu::{self, Grid, NormStatistics};
-use crate::device::device;
 use crate::error::{Error, Result};
-use crate::model::layers::NORM_MOMENTUM;
 use crate::recipe::{Optimizer, Recipe};
 
-/// What a batch gave.
+/// How far a batch norm's running statistics move towards those of a batch, as in PyTorch.
+pub const NORM_MOMENTUM: f64 = 0.1;
+
+/// The loss and the gradients of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Step {
+pub struct BatchOutput {
     /// Cross entropy, the mean over the answers.
     pub loss: f64,
     /// Tokens that were asked for.
@@ -33,27 +30,27 @@ pub struct Step {
     pub running: Weights,
 }
 
-/// Something that computes gradients.
-pub trait Network: Send {
-    /// The loss of a batch and its gradients. The same for the same seed.
-    fn step(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<Step>;
+/// Computes the loss and the gradients of batches.
+pub trait Backend: Send {
+    /// The loss and the gradients of a batch. The same for the same seed.
+    fn batch(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<BatchOutput>;
 
-    /// The steps of several batches from the same weights, in their order; batch `i` has the seed `seed + i`.
-    fn steps(&mut self, weights: &Weights, batches: &[Batch], seed: u64) -> Result<Vec<Step>> {
+    /// The outputs of several batches from the same weights, in their order; batch `i` has the seed `seed + i`.
+    fn batches(&mut self, weights: &Weights, batches: &[Batch], seed: u64) -> Result<Vec<BatchOutput>> {
         let numbered = batches.iter().zip(seed..);
-        numbered.map(|(batch, seed)| self.step(weights, batch, seed)).collect()
+        numbered.map(|(batch, seed)| self.batch(weights, batch, seed)).collect()
     }
 }
 
 /// The network on this machine's processor, by our own kernels. Pictures and formulas keep their own sizes.
-pub struct CpuNetwork {
+pub struct CpuBackend {
     config: ModelConfig,
     label_smoothing: f32,
     symbols: f32,
     threads: Option<ThreadPool>,
 }
 
-impl CpuNetwork {
+impl CpuBackend {
     /// The network of a recipe.
     pub fn new(recipe: &Recipe) -> Self {
         let Optimizer { label_smoothing, symbols, .. } = recipe.optimizer;
@@ -73,8 +70,8 @@ impl CpuNetwork {
     }
 }
 
-impl Network for CpuNetwork {
-    fn step(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<Step> {
+impl Backend for CpuBackend {
+    fn batch(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<BatchOutput> {
         let symbols = batch.symbols.concat();
         let network = cpu::Network {
             config: &self.config,
@@ -96,7 +93,7 @@ impl Network for CpuNetwork {
             follow(statistics, weights, &mut running);
         }
         let cpu::Step { loss, answers, correct, symbols, gradients, .. } = step;
-        Ok(Step { loss, answers, correct, symbols, gradients, running })
+        Ok(BatchOutput { loss, answers, correct, symbols, gradients, running })
     }
 }
 
@@ -115,48 +112,47 @@ fn follow(batch: &NormStatistics, weights: &Weights, running: &mut Weights) {
     }
 }
 
-/// Several devices that share the batches of a step among them. The results are those of one device.
-pub struct Several(pub Vec<Box<dyn Network>>);
+/// Several backends that share the batches of a step. The results are those of one backend.
+pub struct DataParallel(pub Vec<Box<dyn Backend>>);
 
-impl Network for Several {
-    fn step(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<Step> {
-        self.0[0].step(weights, batch, seed)
+impl Backend for DataParallel {
+    fn batch(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<BatchOutput> {
+        self.0[0].batch(weights, batch, seed)
     }
 
-    fn steps(&mut self, weights: &Weights, batches: &[Batch], seed: u64) -> Result<Vec<Step>> {
-        let devices = self.0.len();
-        let shares: Vec<Vec<Result<Step>>> = std::thread::scope(|scope| {
-            let work = |(first, network): (usize, &'_ mut Box<dyn Network>)| {
-                let own = batches.iter().zip(seed..).skip(first).step_by(devices);
-                own.map(|(batch, seed)| network.step(weights, batch, seed)).collect()
+    fn batches(&mut self, weights: &Weights, batches: &[Batch], seed: u64) -> Result<Vec<BatchOutput>> {
+        let count = self.0.len();
+        let shares: Vec<Vec<Result<BatchOutput>>> = std::thread::scope(|scope| {
+            let work = |(first, backend): (usize, &'_ mut Box<dyn Backend>)| {
+                let own = batches.iter().zip(seed..).skip(first).step_by(count);
+                own.map(|(batch, seed)| backend.batch(weights, batch, seed)).collect()
             };
             let threads: Vec<_> =
-                self.0.iter_mut().enumerate().map(|device| scope.spawn(move || work(device))).collect();
-            threads.into_iter().map(|thread| thread.join().expect("a device has panicked")).collect()
+                self.0.iter_mut().enumerate().map(|backend| scope.spawn(move || work(backend))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("a backend has panicked")).collect()
         });
         let mut shares: Vec<_> = shares.into_iter().map(Vec::into_iter).collect();
         (0..batches.len())
-            .map(|index| shares[index % devices].next().expect("a step for each batch"))
+            .map(|index| shares[index % count].next().expect("an output for each batch"))
             .collect()
     }
 }
 
-/// The network on the devices of a list of names: `cpu` for our own kernels, `cpu-burn` for Burn's, or GPUs, as in
-/// `cuda:0,cuda:1`.
-pub fn by_name(names: &str, recipe: &Recipe, vocab: &Vocab) -> Result<Box<dyn Network>> {
+/// The backend for a comma-separated list of devices. `cpu` is this machine's processor; several of it share its
+/// threads. Other names are left to `other`, which knows what else the program was built with.
+pub fn by_name(
+    names: &str,
+    recipe: &Recipe,
+    mut other: impl FnMut(&str) -> Result<Box<dyn Backend>>,
+) -> Result<Box<dyn Backend>> {
     let names: Vec<&str> = names.split(',').map(str::trim).collect();
-    let networks: Vec<_> =
-        names.iter().map(|name| one(name, names.len(), recipe, vocab)).collect::<Result<_>>()?;
-    Ok(Box::new(Several(networks)))
-}
-
-/// One of `count` devices.
-fn one(name: &str, count: usize, recipe: &Recipe, vocab: &Vocab) -> Result<Box<dyn Network>> {
-    if name == "cpu" {
-        let network = CpuNetwork::new(recipe);
-        let threads = (rayon::current_num_threads() / count).max(1);
-        return Ok(Box::new(if count > 1 { network.with_threads(threads)? } else { network }));
-    }
-    let device = device(if name == "cpu-burn" { "cpu" } else { name })?;
-    Ok(Box::new(BurnNetwork::new(recipe, vocab.clone(), &device)))
+    let threads = (rayon::current_num_threads() / names.len()).max(1);
+    let mut open = |name: &&str| -> Result<Box<dyn Backend>> {
+        if *name != "cpu" {
+            return other(name);
+        }
+        let cpu = CpuBackend::new(recipe);
+        Ok(Box::new(if names.len() > 1 { cpu.with_threads(threads)? } else { cpu }))
+    };
+    Ok(Box::new(DataParallel(names.iter().map(&mut open).collect::<Result<_>>()?)))
 }

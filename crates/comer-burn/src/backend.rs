@@ -1,4 +1,4 @@
-//! The network on one of Burn's devices: GPUs, and the oracle of our own kernels.
+//! Burn as a backend of the trainer.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,21 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::prelude::*;
 use comer::config::ModelConfig;
-use comer::image;
 use comer::weights::{self, Weights, tensor_specs};
 use comer::{ModelFile, Vocab};
 
-use super::{Network, Step};
-use crate::batches::Batch;
-use crate::error::Result;
+use comer_train::Result;
+use comer_train::backend::{Backend, BatchOutput};
+use comer_train::batches::Batch;
+use comer_train::recipe::{Optimizer, Recipe};
+
 use crate::model::symbols::SymbolMap;
 use crate::model::targets::Targets;
 use crate::model::{Comer, file_name, picture_tensors};
-use crate::recipe::{Optimizer, Recipe};
+use crate::padded_batch::PaddedBatch;
 
 /// The network on one of Burn's devices. It pads the pictures of a batch to the largest.
-pub struct BurnNetwork {
+pub struct BurnBackend {
     config: ModelConfig,
     vocab: Vocab,
     label_smoothing: f64,
@@ -34,7 +35,7 @@ struct Learner {
     map: Option<SymbolMap>,
 }
 
-impl BurnNetwork {
+impl BurnBackend {
     /// The network of a recipe on a device.
     pub fn new(recipe: &Recipe, vocab: Vocab, device: &Device) -> Self {
         let Optimizer { label_smoothing, symbols, .. } = recipe.optimizer;
@@ -54,12 +55,12 @@ impl BurnNetwork {
     }
 }
 
-impl Network for BurnNetwork {
-    fn step(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<Step> {
+impl Backend for BurnBackend {
+    fn batch(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<BatchOutput> {
         let learner = self.learner(weights)?;
         let model = &learner.model;
         self.device.seed(seed);
-        let (pictures, padding) = picture_tensors(&image::Batch::new(&batch.pictures), &self.device);
+        let (pictures, padding) = picture_tensors(&PaddedBatch::new(&batch.pictures), &self.device);
         let targets = Targets::new(&batch.formulas);
         let cells = model.encoder().cells(pictures);
         let named = learner.map.as_ref().map(|map| map.loss(cells.clone(), &batch.pictures, &batch.symbols));
@@ -81,7 +82,7 @@ impl Network for BurnNetwork {
             specs.iter().map(|spec| (spec.name.as_str(), spec.trainable)).collect();
         running.retain(|name, _| !trainable[name.as_str()]);
         let gradients = collector.found;
-        Ok(Step { loss: value, answers: targets.count(), correct, symbols, gradients, running })
+        Ok(BatchOutput { loss: value, answers: targets.count(), correct, symbols, gradients, running })
     }
 }
 

@@ -10,12 +10,13 @@ use burn::optim::decay::WeightDecayConfig;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{GradientsParams, SgdConfig};
 use burn::prelude::*;
-use comer::image::{Batch, Picture};
+use comer::Picture;
 use comer::weights::{Weights, parameter_count, tensor_specs};
 use comer::{ModelConfig, Vocab};
-use comer_train::model::position::Padding;
-use comer_train::model::targets::Targets;
-use comer_train::model::{Comer, picture_tensors};
+use comer_burn::model::position::Padding;
+use comer_burn::model::targets::Targets;
+use comer_burn::model::{Comer, picture_tensors};
+use comer_burn::padded_batch::PaddedBatch;
 use common::{Golden, shared};
 
 const TINY: [&str; 4] = ["bttr", "self", "cross", "fusion"];
@@ -140,7 +141,7 @@ fn the_released_weights_match_on_real_pictures() {
 
     let pictures: Vec<Picture> =
         names.iter().map(|name| common::crohme_picture(&data, "2014", name)).collect();
-    let (batch, padding) = picture_tensors(&Batch::new(&pictures), &device);
+    let (batch, padding) = picture_tensors(&PaddedBatch::new(&pictures), &device);
     let (features, padding) = model.encoder().forward(batch, &padding);
     assert_eq!(padding.values, flags(&golden, "eval.feature_padding"));
     check.near("features", values(features.clone()), &golden.get("eval.features").data, 1e-3);
@@ -150,7 +151,7 @@ fn the_released_weights_match_on_real_pictures() {
     check.near("loss", values(targets.loss(decoded.logits)), &golden.get("eval.loss").data, 1e-4);
 
     let alone = common::crohme_picture(&data, "2014", &golden.metadata["single"]);
-    let (batch, padding) = picture_tensors(&Batch::new(&[alone]), &device);
+    let (batch, padding) = picture_tensors(&PaddedBatch::new(&[alone]), &device);
     let densenet = model.encoder().densenet(batch.clone());
     check.near("single densenet", values(densenet), &golden.get("single.densenet").data, 1e-3);
     let (features, padding) = model.encoder().forward(batch, &padding);

@@ -1,7 +1,7 @@
 //! Sinusoidal positional encodings of words and of picture cells (section 3.3 of the paper).
 
 use burn::prelude::*;
-use std::f64::consts::TAU;
+use comer_train::position::{encode, share};
 
 /// Which cells or pixels of a batch are padding: `[batch, height, width]`, true where padded.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,19 +31,6 @@ impl Padding {
         let data = TensorData::new(self.values.clone(), [self.batch, self.height * self.width]);
         Tensor::from_data(data, device)
     }
-}
-
-/// Eq. 10 of the paper: entry 2i is the sine, entry 2i + 1 the cosine of `position * 10000^(-2i / width)`.
-pub(crate) fn encode(position: f64, width: usize) -> impl Iterator<Item = f32> {
-    (0..width / 2).flat_map(move |i| {
-        let angle = position * 10000f64.powf(-2.0 * i as f64 / width as f64);
-        [angle.sin() as f32, angle.cos() as f32]
-    })
-}
-
-/// Where a cell stands of which `part` of `whole` cells lie before it, itself included: an angle.
-pub(crate) fn share(part: usize, whole: usize) -> f64 {
-    part as f64 / (whole as f64 + 1e-6) * TAU
 }
 
 /// The encodings of the positions `0..steps` of a formula: `[steps, width]`
