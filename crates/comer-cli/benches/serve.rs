@@ -36,7 +36,7 @@ fn argument(name: &str, default: usize) -> usize {
 
 fn main() {
     let own = std::env::var_os("COMER_MODEL").map(PathBuf::from);
-    let bundled = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/comer.safetensors");
+    let bundled = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../comer-model-crohme/comer.safetensors");
     let model = own.unwrap_or_else(bundled);
     latency(&model);
     load_test(&model);

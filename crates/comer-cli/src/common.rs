@@ -31,7 +31,10 @@ impl ModelArgument {
     pub fn bytes(&self) -> Result<Cow<'static, [u8]>> {
         match &self.model {
             Some(path) => Ok(std::fs::read(path).with_context(|| path.display().to_string())?.into()),
-            None => Ok(comer::model_file::BUNDLED.into()),
+            #[cfg(feature = "bundled")]
+            None => Ok(comer_model_crohme::MODEL.into()),
+            #[cfg(not(feature = "bundled"))]
+            None => bail!("this program has no bundled model: give --model FILE or set COMER_MODEL"),
         }
     }
 

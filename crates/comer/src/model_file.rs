@@ -43,10 +43,6 @@ pub enum Precision {
     F16,
 }
 
-/// The bundled model: the bytes of its file.
-#[cfg(feature = "bundled")]
-pub const BUNDLED: &[u8] = include_bytes!("../../../models/comer.safetensors");
-
 const FORMAT: &str = "comer model 1";
 /// Bytes before the header, which say how long it is.
 const HEADER_LENGTH: usize = 8;
@@ -60,10 +56,10 @@ impl ModelFile {
         Self::from_bytes(&path.display().to_string(), &bytes)
     }
 
-    /// The model that comes with this crate, trained by us on CROHME: for non-commercial use, as its data is.
+    /// The model of the crate `comer-model-crohme`, licensed CC BY-NC-SA 3.0: for non-commercial use.
     #[cfg(feature = "bundled")]
     pub fn bundled() -> Result<Self> {
-        Self::from_bytes("the bundled model", BUNDLED)
+        Self::from_bytes("the bundled model", comer_model_crohme::MODEL)
     }
 
     /// Reads and checks the bytes of a model file; `name` stands in error messages.
