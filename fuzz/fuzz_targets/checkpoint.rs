@@ -1,8 +1,8 @@
 //! Any bytes as a checkpoint, and as the pickle of one in a zip: tensors or an error, never a panic.
 #![no_main]
 
-use comer::Vocab;
-use comer::checkpoint::{Hints, StateDict};
+use comer::internal::Vocab;
+use comer::internal::checkpoint::{Hints, StateDict};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

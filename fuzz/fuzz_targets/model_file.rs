@@ -4,5 +4,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = comer::ModelFile::from_bytes("fuzz", bytes);
+    let _ = comer::internal::ModelFile::from_bytes("fuzz", bytes);
 });

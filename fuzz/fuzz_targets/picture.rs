@@ -1,7 +1,7 @@
 //! Any bytes as a picture file: cleaned ink or an error, never a panic.
 #![no_main]
 
-use comer::photo::{Options, read};
+use comer::internal::photo::{Options, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use burn::prelude::*;
-use comer::{ModelConfig, TokenId, Vocab};
+use comer::internal::{ModelConfig, TokenId, Vocab};
 use comer_burn::model::Comer;
 use comer_burn::model::position::Padding;
 use comer_burn::model::targets::Targets;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::prelude::*;
-use comer::config::ModelConfig;
-use comer::weights::{self, Weights, tensor_specs};
-use comer::{ModelFile, Vocab};
+use comer::internal::config::ModelConfig;
+use comer::internal::weights::{self, Weights, tensor_specs};
+use comer::internal::{ModelFile, Vocab};
 
 use comer_train::Result;
 use comer_train::backend::{Backend, BatchOutput};

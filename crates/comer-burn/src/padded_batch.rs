@@ -1,6 +1,6 @@
 //! Pictures of different sizes as one tensor.
 
-use comer::Picture;
+use comer::Image;
 
 /// Pictures padded at the right and at the bottom to the largest of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,9 +19,9 @@ pub struct PaddedBatch {
 
 impl PaddedBatch {
     /// Pads `pictures`, which may be of different sizes, into one batch.
-    pub fn new(pictures: &[Picture]) -> Self {
-        let height = pictures.iter().map(Picture::height).max().unwrap_or(0);
-        let width = pictures.iter().map(Picture::width).max().unwrap_or(0);
+    pub fn new(pictures: &[Image]) -> Self {
+        let height = pictures.iter().map(Image::height).max().unwrap_or(0);
+        let width = pictures.iter().map(Image::width).max().unwrap_or(0);
         let area = height * width;
         let mut pixels = vec![0.0; pictures.len() * area];
         let mut padding = vec![true; pictures.len() * area];
@@ -44,8 +44,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_padded_at_the_right_and_at_the_bottom() {
-        let pictures =
-            [Picture::new(2, 1, vec![255, 51]).unwrap(), Picture::new(1, 2, vec![102, 0]).unwrap()];
+        let pictures = [Image::new(2, 1, vec![255, 51]).unwrap(), Image::new(1, 2, vec![102, 0]).unwrap()];
         let batch = PaddedBatch::new(&pictures);
         assert_eq!((batch.count, batch.height, batch.width), (2, 2, 2));
         assert_eq!(batch.pixels, [1.0, 0.2, 0.0, 0.0, 0.4, 0.0, 0.0, 0.0]);

@@ -7,8 +7,8 @@ mod noise;
 mod plain;
 
 use burn::prelude::*;
-use comer::weights::Weights;
-use comer::{ModelFile, TokenId};
+use comer::internal::weights::Weights;
+use comer::internal::{ModelFile, TokenId};
 use comer_burn::model::Comer;
 use comer_burn::model::position::Padding;
 use comer_burn::model::targets::Targets;

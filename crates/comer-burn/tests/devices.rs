@@ -2,9 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use comer::image::Picture;
-use comer::ink::{Ink, Point, Stroke};
-use comer::{ModelConfig, Vocab};
+use comer::Image;
+use comer::internal::ink::{Ink, Point, Stroke};
+use comer::internal::{ModelConfig, Vocab};
 use comer_burn::{BurnBackend, device};
 use comer_train::backend::by_name;
 use comer_train::recipe::{Batches, Data, Order, Recipe};
@@ -17,7 +17,7 @@ fn samples() -> Samples {
     let sample = |index: usize| {
         let pixels = (0..48 * 32).map(|pixel| if (pixel * (index + 3)) % 11 < 3 { 255 } else { 0 }).collect();
         let tokens = (0..4).map(|place| 3 + ((index + place * 7) % 20) as u16).collect();
-        let picture = Picture::new(48, 32, pixels).unwrap();
+        let picture = Image::new(48, 32, pixels).unwrap();
         let point = |x: usize, y: usize| Point { x: x as f64, y: y as f64 };
         let stroke = Stroke { points: vec![point(0, 0), point(10 + index, 28)] };
         let ink = Some(Ink::new(vec![stroke]).unwrap());

@@ -10,9 +10,9 @@ use burn::optim::decay::WeightDecayConfig;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{GradientsParams, SgdConfig};
 use burn::prelude::*;
-use comer::Picture;
-use comer::weights::{Weights, parameter_count, tensor_specs};
-use comer::{ModelConfig, Vocab};
+use comer::Image;
+use comer::internal::weights::{Weights, parameter_count, tensor_specs};
+use comer::internal::{ModelConfig, Vocab};
 use comer_burn::model::position::Padding;
 use comer_burn::model::targets::Targets;
 use comer_burn::model::{Comer, picture_tensors};
@@ -132,15 +132,14 @@ fn the_released_weights_match_on_real_pictures() {
         return;
     };
     let golden = Golden::open(golden);
-    let hints = comer::checkpoint::Hints::default();
-    let model = comer::checkpoint::import(checkpoint, Vocab::crohme(), &hints).unwrap();
+    let hints = comer::internal::checkpoint::Hints::default();
+    let model = comer::internal::checkpoint::import(checkpoint, Vocab::crohme(), &hints).unwrap();
     let device = Device::flex();
     let model = Comer::new(&model, &device).unwrap();
     let names: Vec<String> = serde_json::from_str(&golden.metadata["names"]).unwrap();
     let mut check = Check::new("released");
 
-    let pictures: Vec<Picture> =
-        names.iter().map(|name| common::crohme_picture(&data, "2014", name)).collect();
+    let pictures: Vec<Image> = names.iter().map(|name| common::crohme_picture(&data, "2014", name)).collect();
     let (batch, padding) = picture_tensors(&PaddedBatch::new(&pictures), &device);
     let (features, padding) = model.encoder().forward(batch, &padding);
     assert_eq!(padding.values, flags(&golden, "eval.feature_padding"));
@@ -276,12 +275,12 @@ impl Check {
 }
 
 trait Gradients {
-    fn model_gradients(&self, model: &comer::ModelFile) -> BTreeMap<String, Vec<f32>>;
+    fn model_gradients(&self, model: &comer::internal::ModelFile) -> BTreeMap<String, Vec<f32>>;
 }
 
 impl Gradients for Golden {
     /// The golden gradients under our names: the gradients are read as if they were a model's weights.
-    fn model_gradients(&self, model: &comer::ModelFile) -> BTreeMap<String, Vec<f32>> {
+    fn model_gradients(&self, model: &comer::internal::ModelFile) -> BTreeMap<String, Vec<f32>> {
         let trainable =
             tensor_specs(&model.config, model.vocab.len()).into_iter().filter(|spec| spec.trainable);
         let weights: Weights = self.model("train.grad.").weights;

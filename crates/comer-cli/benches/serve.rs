@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use comer::recognizer::{Options, Recognizer};
-use comer::{Ink, Picture};
+use comer::internal::recognizer::{Options, Recognizer};
+use comer::{Image, Ink};
 use serde_json::json;
 
 use server::{Server, cpu_seconds, sample};
@@ -81,9 +81,9 @@ fn latency(model: &Path) {
 /// Pictures a second and CPU seconds a picture of the recogniser alone, on all `threads` for a while.
 ///
 /// The machine may be busy with other things: CPU time tells the server's own cost all the same.
-fn alone(recognizer: &Recognizer, pictures: &[Picture], threads: usize) -> (f64, f64) {
+fn alone(recognizer: &Recognizer, pictures: &[Image], threads: usize) -> (f64, f64) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let many: Vec<Picture> = pictures.iter().cycle().take(8 * pictures.len()).cloned().collect();
+    let many: Vec<Image> = pictures.iter().cycle().take(8 * pictures.len()).cloned().collect();
     let (start, cpu) = (Instant::now(), cpu_seconds(std::process::id()));
     let read = pool.install(|| recognizer.recognize_batch(&many, &Options::default())).len() as f64;
     (read / start.elapsed().as_secs_f64(), (cpu_seconds(std::process::id()) - cpu) / read)
@@ -117,7 +117,7 @@ fn load_test(model: &Path) {
     std::fs::write(folder.path().join("own/caption.txt"), captions).unwrap();
 
     let recognizer = Recognizer::open(model).unwrap();
-    let drawn: Vec<Picture> =
+    let drawn: Vec<Image> =
         SAMPLES.iter().map(|name| Ink::from_inkml(&sample(name)).unwrap().draw().unwrap()).collect();
     let before = bench(model, folder.path(), threads);
     let alone_before = alone(&recognizer, &drawn, threads);

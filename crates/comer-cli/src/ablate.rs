@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
-use comer::Vocab;
-use comer::alignment::AlignmentDetail;
-use comer::config::Coverage;
-use comer::dataset::Dataset;
-use comer::model_file::write_whole;
-use comer::recognizer::Options;
+use comer::internal::Vocab;
+use comer::internal::alignment::AlignmentDetail;
+use comer::internal::config::Coverage;
+use comer::internal::dataset::Dataset;
+use comer::internal::model_file::write_whole;
+use comer::internal::recognizer::Options;
 use comer_eval::Report;
 use comer_train::recipe::Recipe;
 use comer_train::run_folder::RunFolder;

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use comer::dataset::Dataset;
-use comer::engine::encoder::Encoder;
-use comer::image::Picture;
-use comer::recognizer::{Options, Recognizer};
+use comer::Image;
+use comer::internal::dataset::Dataset;
+use comer::internal::engine::encoder::Encoder;
+use comer::internal::recognizer::{Options, Recognizer};
 use gemm::Parallelism;
 use serde_json::json;
 
@@ -113,13 +113,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn pictures(arguments: &Arguments) -> Result<Vec<Picture>> {
+fn pictures(arguments: &Arguments) -> Result<Vec<Image>> {
     let Some(data) = &arguments.data else {
         return SIZES.iter().map(|&(width, height)| scribble(width, height)).collect();
     };
     let set = Dataset::open(data, &arguments.split)?;
     let step = set.samples.len().div_ceil(arguments.take).max(1);
-    let pictures: Result<Vec<Picture>> =
+    let pictures: Result<Vec<Image>> =
         set.samples.into_iter().step_by(step).map(|sample| Ok(sample.picture.fit()?)).collect();
     let pictures = pictures?;
     if pictures.is_empty() {
@@ -129,14 +129,14 @@ fn pictures(arguments: &Arguments) -> Result<Vec<Picture>> {
 }
 
 /// A wave in a pen of three pixels.
-fn scribble(width: usize, height: usize) -> Result<Picture> {
+fn scribble(width: usize, height: usize) -> Result<Image> {
     let middle = |x: usize| (height as f64 * (0.5 + 0.35 * (x as f64 / 9.0).sin())) as usize;
     let ink = |x: usize, y: usize| if middle(x).abs_diff(y) <= 1 { 255 } else { 0 };
     let pixels = (0..width * height).map(|i| ink(i % width, i / width)).collect();
-    Picture::new(width, height, pixels).context("a scribble")
+    Image::new(width, height, pixels).context("a scribble")
 }
 
-fn encode(encoder: &Encoder, pictures: &[Picture]) -> u64 {
+fn encode(encoder: &Encoder, pictures: &[Image]) -> u64 {
     let mut operations = 0;
     for picture in pictures {
         let _ = encoder.encode_stepwise(picture, &mut |step| operations += step.operations);
@@ -144,7 +144,7 @@ fn encode(encoder: &Encoder, pictures: &[Picture]) -> u64 {
     operations
 }
 
-fn read_all(recognizer: &Recognizer, pictures: &[Picture], options: &Options) {
+fn read_all(recognizer: &Recognizer, pictures: &[Image], options: &Options) {
     for picture in pictures {
         let _ = recognizer.recognize(picture, options);
     }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use comer::recognizer::Recognizer;
-use comer::{ModelFile, Vocab};
+use comer::internal::recognizer::Recognizer;
+use comer::internal::{ModelFile, Vocab};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Which model reads.

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
-use comer::alignment::AlignmentDetail;
-use comer::dataset::{Dataset, Sample};
-use comer::recognizer::{Options, Recognizer};
+use comer::internal::alignment::AlignmentDetail;
+use comer::internal::dataset::{Dataset, Sample};
+use comer::internal::recognizer::{Options, Recognizer};
 use comer_eval::files::read_truths;
 use comer_eval::report::InkRates;
 use comer_eval::run_folder::Run;
@@ -242,7 +242,7 @@ impl Journal {
             done.extend(whole.filter_map(Answer::from_line));
         }
         let lines: String = done.iter().map(|(name, answer)| answer.line(name)).collect();
-        comer::model_file::write_whole(&path, format!("{key}\n{lines}").as_bytes())?;
+        comer::internal::model_file::write_whole(&path, format!("{key}\n{lines}").as_bytes())?;
         let file = OpenOptions::new().append(true).open(&path).with_context(|| path.display().to_string())?;
         Ok(Self { path, file, done })
     }

@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use comer::alignment::AlignmentDetail;
-use comer::grammar::Direction;
-use comer::recognizer::{Options, Recognition, Recognizer, Token};
-use comer::{Coverage, Picture, input, photo};
+use comer::Image;
+use comer::internal::alignment::AlignmentDetail;
+use comer::internal::grammar::Direction;
+use comer::internal::recognizer::{Options, Recognition, Recognizer, Token};
+use comer::internal::{Coverage, input, photo};
 
 use crate::common::{ModelArgument, use_threads};
 use crate::recognize::SearchArguments;
@@ -99,7 +100,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let choice = choice(arguments, &recognizer)?;
     let bytes = read(&arguments.input).with_context(|| name.clone())?;
     let clean = photo::Options { raw: arguments.raw, ..photo::Options::default() };
-    let picture = input::read(&bytes, &clean).and_then(Picture::fit).with_context(|| name.clone())?;
+    let picture = input::read(&bytes, &clean).and_then(Image::fit).with_context(|| name.clone())?;
     let (tokens, alignment) = match &arguments.formula {
         Some(formula) => {
             let alignment =
@@ -126,14 +127,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         Format::Gif => animation::gif(&view, &choice)?,
         Format::Svg => svg::svg(&view, &choice)?.into_bytes(),
     };
-    comer::model_file::write_whole(&arguments.out, &file)?;
+    comer::internal::model_file::write_whole(&arguments.out, &file)?;
     let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
     eprintln!("comer: {}: {}; {}", arguments.out.display(), words.join(" "), view.verdict());
     Ok(ExitCode::SUCCESS)
 }
 
 /// The page of a recognition with its full alignment, for those who wrote the picture just now.
-pub fn page(recognizer: &Recognizer, picture: Picture, recognition: &Recognition) -> Result<String> {
+pub fn page(recognizer: &Recognizer, picture: Image, recognition: &Recognition) -> Result<String> {
     let refined = recognizer.config().coverage != Coverage::None;
     let map = if refined { Map::Refinement } else { Map::Attention };
     let choice = Choice { map, layer: None, head: None, direction: Direction::LeftToRight };

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use comer::checkpoint::{self, Hints};
-use comer::weights::parameter_count;
-use comer::{Coverage, Precision};
+use comer::internal::checkpoint::{self, Hints};
+use comer::internal::weights::parameter_count;
+use comer::internal::{Coverage, Precision};
 
 use crate::common::read_vocab;
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use comer::weights::parameter_count;
-use comer::{ModelFile, Precision};
+use comer::internal::weights::parameter_count;
+use comer::internal::{ModelFile, Precision};
 use serde_json::{Value, json};
 
 use crate::common::ModelArgument;
@@ -109,7 +109,7 @@ fn describe(model: &ModelFile, parameters: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use comer::{ModelConfig, Vocab, weights};
+    use comer::internal::{ModelConfig, Vocab, weights};
 
     use super::*;
 

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use comer::alignment::{AlignmentDetail, Region};
-use comer::config::{SearchConfig, Strategy};
-use comer::recognizer::{Formula, Options, Recognition, Recognizer};
-use comer::{input, photo};
+use comer::internal::alignment::{AlignmentDetail, Region};
+use comer::internal::config::{SearchConfig, Strategy};
+use comer::internal::recognizer::{Formula, Options, Recognition, Recognizer};
+use comer::internal::{input, photo};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -161,7 +161,7 @@ fn recognize(
     }
     let picture = input::read(&bytes, clean)?;
     if let Some(debug) = debug_image {
-        comer::model_file::write_whole(debug, &picture.clone().fit()?.to_png()?)?;
+        comer::internal::model_file::write_whole(debug, &picture.clone().fit()?.to_png()?)?;
     }
     let recognition = if alone {
         recognizer.recognize_alone(&picture, options)
@@ -203,8 +203,7 @@ fn to_json(name: &str, recognition: &Recognition, milliseconds: f64) -> Value {
 /// A recognition as JSON.
 pub fn recognition_json(recognition: &Recognition) -> Value {
     let formula = |formula: &Formula| {
-        let token =
-            |token: &comer::recognizer::Token| json!({ "token": token.text, "confidence": token.confidence });
+        let token = |token: &comer::internal::recognizer::Token| json!({ "token": token.text, "confidence": token.confidence });
         json!({
             "latex": formula.latex,
             "tokens": formula.tokens.iter().map(token).collect::<Vec<_>>(),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use comer::Vocab;
+use comer::internal::Vocab;
 use comer_train::backend::{self, Backend};
 use comer_train::recipe::Recipe;
 use comer_train::run_folder::RunFolder;
@@ -132,12 +132,12 @@ pub fn interrupt() {
 }
 
 /// What the model file tells about its making.
-pub fn provenance(data: &[PathBuf], ink: &[PathBuf]) -> comer::model_file::Provenance {
+pub fn provenance(data: &[PathBuf], ink: &[PathBuf]) -> comer::internal::model_file::Provenance {
     let names = |paths: &[PathBuf]| -> Vec<String> {
         let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
         paths.iter().filter_map(name).collect()
     };
-    let mut provenance = comer::model_file::Provenance::new();
+    let mut provenance = comer::internal::model_file::Provenance::new();
     provenance.insert("program".into(), json!(concat!("comer ", env!("CARGO_PKG_VERSION"))));
     provenance.insert("data".into(), json!(names(data)));
     provenance.insert("ink".into(), json!(names(ink)));

@@ -8,8 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use comer::dataset::Dataset;
-use comer::{Ink, Picture, Vocab};
+use comer::internal::Vocab;
+use comer::internal::dataset::Dataset;
+use comer::{Image, Ink};
 use comer_eval::caption::Normalizer;
 use comer_eval::files::read_truths;
 use serde_json::Value;
@@ -143,7 +144,7 @@ fn nothing_to_draw_is_an_error_that_leaves_nothing() {
 /// A picture with a bar at `place`.
 fn bar(place: usize, width: usize, height: usize) -> Vec<u8> {
     let pixels = (0..width * height).map(|index| if index % width == place { 255 } else { 0 }).collect();
-    Picture::new(width, height, pixels).unwrap().to_png().unwrap()
+    Image::new(width, height, pixels).unwrap().to_png().unwrap()
 }
 
 /// A set with every fault that there is.

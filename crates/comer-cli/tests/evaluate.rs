@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use comer::{Ink, Precision};
+use comer::Ink;
+use comer::internal::Precision;
 use serde_json::Value;
 
 #[test]

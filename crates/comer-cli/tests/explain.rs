@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use comer::Precision;
+use comer::internal::Precision;
 
 struct Place {
     folder: tempfile::TempDir,

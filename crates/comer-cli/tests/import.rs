@@ -38,5 +38,5 @@ fn the_released_checkpoint_becomes_a_model_file_of_half_the_size() {
     assert!(done.status.success() && done.stdout.is_empty(), "{done:?}");
     assert!(String::from_utf8_lossy(&done.stderr).contains("6389041 parameters"), "{done:?}");
     assert!(std::fs::metadata(&model).unwrap().len() < 13_000_000);
-    comer::ModelFile::open(&model).unwrap();
+    comer::internal::ModelFile::open(&model).unwrap();
 }

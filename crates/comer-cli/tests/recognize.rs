@@ -8,7 +8,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use comer::{Picture, Precision};
+use comer::Image;
+use comer::internal::Precision;
 use serde_json::Value;
 
 /// A folder with a tiny random model: what it answers means nothing, but it answers.
@@ -42,7 +43,7 @@ impl Place {
 const CROSS: &str = "<ink><trace>0 0, 10 10, 20 20</trace><trace>20 0, 10 10, 0 20</trace></ink>";
 
 /// A cross in a pen of three pixels.
-fn cross() -> Picture {
+fn cross() -> Image {
     comer::Ink::from_inkml(CROSS.as_bytes()).unwrap().draw().unwrap()
 }
 
@@ -110,7 +111,7 @@ fn json_tells_all_that_is_known() {
     let shorter: Value = serde_json::from_slice(&place.run(&[&png], &["--json"]).stdout).unwrap();
     assert!(shorter["ink"]["unread"] == ink["unread"] && shorter["ink"]["regions"].is_null());
     assert!(shorter["alignment"].is_null());
-    let seen = comer::photo::decode(&fs::read(debug).unwrap()).unwrap();
+    let seen = comer::internal::photo::decode(&fs::read(debug).unwrap()).unwrap();
     assert_eq!((seen.width, seen.height), (cross().width(), cross().height()));
 }
 
@@ -122,7 +123,7 @@ fn bad_input_is_named_and_the_rest_is_still_read() {
     let mut huge = png.clone();
     huge[16..24].copy_from_slice(&[0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]); // 30000 x 30000, by its header
     let level = |level: u8| {
-        let flat = Picture::new(60, 40, vec![level; 2400]).unwrap();
+        let flat = Image::new(60, 40, vec![level; 2400]).unwrap();
         flat.to_png().unwrap()
     };
     let strokes = |point: &str| format!("<ink><trace>{point}, 5 5</trace></ink>");
@@ -133,7 +134,7 @@ fn bad_input_is_named_and_the_rest_is_still_read() {
         ("huge.png", huge),
         ("white.png", level(255)),
         ("black.png", level(0)),
-        ("one.png", Picture::new(1, 1, vec![255]).unwrap().to_png().unwrap()),
+        ("one.png", Image::new(1, 1, vec![255]).unwrap().to_png().unwrap()),
         ("no-traces.inkml", b"<ink></ink>".to_vec()),
         ("nan.inkml", strokes("NaN 3").into_bytes()),
         ("far.inkml", strokes("1e300 3").into_bytes()),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use comer::ink::{Ink, Point, Stroke};
+use comer::internal::ink::{Ink, Point, Stroke};
 use serde_json::Value;
 
 /// The strokes of a few symbols, in a box of 10 by 10.
@@ -186,7 +186,7 @@ fn models_tell_their_own_figures_and_the_best_is_of_the_last_size() {
     let metrics = fs::read_to_string(out.join("metrics.csv")).unwrap();
     let last = metrics.lines().last().unwrap().split(',').nth(6).unwrap().parse::<f64>().unwrap();
     for name in ["best.safetensors", "last.safetensors"] {
-        let provenance = comer::ModelFile::open(out.join(name)).unwrap().provenance;
+        let provenance = comer::internal::ModelFile::open(out.join(name)).unwrap().provenance;
         assert_eq!(provenance["epochs"], 4, "{name}");
         let rate = provenance["hold_out_token_match"].as_f64().unwrap();
         assert!((rate - last).abs() < 1e-4, "{name}: {rate}, {metrics}");
@@ -212,8 +212,8 @@ fn killed_or_interrupted_and_resumed_a_run_is_the_same_to_the_last_digit() {
         let output = done(place.train(&recipe, &out, &["--resume", "--threads", "1"]));
         assert!(errors(&output).contains("going on after"), "{output:?}");
         assert_eq!(log(&out), expected, "{name} after {before} lines");
-        let weights =
-            [&whole, &out].map(|run| comer::ModelFile::open(run.join("last.safetensors")).unwrap().weights);
+        let weights = [&whole, &out]
+            .map(|run| comer::internal::ModelFile::open(run.join("last.safetensors")).unwrap().weights);
         assert!(weights[0] == weights[1], "{name}: the weights differ");
     }
 }
@@ -261,7 +261,7 @@ fn an_exploding_run_stops_and_keeps_its_last_good_state() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let message = errors(&output);
     assert!(message.contains("training stopped at step") && message.contains("last good state"), "{message}");
-    let model = comer::ModelFile::open(out.join("last.safetensors")).unwrap();
+    let model = comer::internal::ModelFile::open(out.join("last.safetensors")).unwrap();
     let finite = model.weights.values().flat_map(|tensor| &tensor.data).all(|x| x.is_finite());
     assert!(finite, "the kept weights are not numbers");
 }
@@ -304,7 +304,7 @@ fn a_run_goes_on_only_by_a_recipe_that_fits_it() {
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert!(errors(&output).contains(expected), "{output:?}");
     }
-    let tokens: Vec<String> = comer::Vocab::crohme().tokens().iter().rev().cloned().collect();
+    let tokens: Vec<String> = comer::internal::Vocab::crohme().tokens().iter().rev().cloned().collect();
     let vocab = place.out("vocab.txt");
     fs::write(&vocab, tokens.join("\n")).unwrap();
     let vocab = ["--resume", "--vocab", vocab.to_str().unwrap()];
@@ -376,7 +376,8 @@ fn a_full_disk_loses_nothing() {
     assert!(child.wait().unwrap().success());
     assert_eq!(log(&out), log(&whole));
     for name in ["best.safetensors", "last.safetensors"] {
-        let weights = [&whole, &out].map(|run| comer::ModelFile::open(run.join(name)).unwrap().weights);
+        let weights =
+            [&whole, &out].map(|run| comer::internal::ModelFile::open(run.join(name)).unwrap().weights);
         assert!(weights[0] == weights[1], "{name} differs");
     }
     drop(unmount);

@@ -8,9 +8,9 @@
 
 use std::time::{Duration, Instant};
 
-use comer::config::BLOCKS;
-use comer::weights::Weights;
-use comer::{ModelConfig, ModelFile, TokenId, Vocab};
+use comer::internal::config::BLOCKS;
+use comer::internal::weights::Weights;
+use comer::internal::{ModelConfig, ModelFile, TokenId, Vocab};
 use comer_train::cpu::{Grid, Network, Reading};
 use comer_train::initial::random_model;
 use comer_train::optimizer::Memory;

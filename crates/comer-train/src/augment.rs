@@ -3,9 +3,9 @@
 mod picture;
 mod strokes;
 
-use comer::TokenId;
-use comer::image::Picture;
-use comer::ink::PEN;
+use comer::Image;
+use comer::internal::TokenId;
+use comer::internal::ink::PEN;
 use rand::{Rng, RngExt};
 pub use strokes::Hands;
 
@@ -22,7 +22,7 @@ pub fn vary(
     recipe: &Augmentation,
     size: f64,
     random: &mut impl Rng,
-) -> Result<(Picture, Vec<TokenId>)> {
+) -> Result<(Image, Vec<TokenId>)> {
     let drawn = match &sample.ink {
         // What cannot be drawn is taken as it was stored.
         Some(ink) if changes_strokes(recipe) && random.random::<f64>() < recipe.share => {
@@ -34,7 +34,7 @@ pub fn vary(
     };
     let [least, most] = recipe.scale;
     let factor = between(least, most, random) * size;
-    let fitted = |picture: &Picture| match factor {
+    let fitted = |picture: &Image| match factor {
         1.0 => picture.clone().fit(),
         _ => picture.scale(factor)?.fit(),
     };
@@ -82,7 +82,7 @@ fn factor(most: f64, random: &mut impl Rng) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use comer::ink::{Ink, Point, Stroke, Symbol};
+    use comer::internal::ink::{Ink, Point, Stroke, Symbol};
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 

@@ -1,8 +1,8 @@
 //! Backends compute the gradients of a batch: this machine's processor, or whatever else a program brings along.
 
-use comer::config::ModelConfig;
-use comer::image::Picture;
-use comer::weights::{self, Weights};
+use comer::Image;
+use comer::internal::config::ModelConfig;
+use comer::internal::weights::{self, Weights};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::batches::Batch;
@@ -82,7 +82,7 @@ impl Backend for CpuBackend {
         };
         let sizes = batch.pictures.iter().map(|picture| (picture.height(), picture.width())).collect();
         let pixels: Vec<f32> =
-            batch.pictures.iter().flat_map(Picture::pixels).map(|&pixel| f32::from(pixel) / 255.0).collect();
+            batch.pictures.iter().flat_map(Image::pixels).map(|&pixel| f32::from(pixel) / 255.0).collect();
         let work = || network.step(&pixels, Grid::new(sizes), &batch.formulas);
         let step = match &self.threads {
             Some(pool) => pool.install(work),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use comer::TokenId;
-use comer::image::Picture;
+use comer::Image;
+use comer::internal::TokenId;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -20,7 +20,7 @@ use crate::samples::Sample;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// Each in its own size.
-    pub pictures: Vec<Picture>,
+    pub pictures: Vec<Image>,
     /// The tokens of each.
     pub formulas: Vec<Vec<TokenId>>,
     /// The symbol of each cell of each picture (see [`crate::symbols`]).
@@ -117,7 +117,7 @@ pub fn make(
         augment::vary(sample, hands, &recipe.augmentation, size, &mut random)
             .map_err(|error| Error::Data(format!("{}: {error}", sample.name)))
     };
-    let seen: Vec<(Picture, Vec<TokenId>)> = own.iter().map(picture).collect::<Result<_>>()?;
+    let seen: Vec<(Image, Vec<TokenId>)> = own.iter().map(picture).collect::<Result<_>>()?;
     let (pictures, symbols) = seen.into_iter().unzip();
     let formulas = own.iter().map(|&index| samples[index].tokens.clone()).collect();
     Ok(Batch { pictures, formulas, symbols })
@@ -182,7 +182,7 @@ mod tests {
         (0..count)
             .map(|index| {
                 let (width, height) = (20 + 7 * (index % 13), 16 + index % 5);
-                let picture = Picture::new(width, height, vec![0; width * height]).unwrap();
+                let picture = Image::new(width, height, vec![0; width * height]).unwrap();
                 let tokens = vec![3 + index as u16];
                 Sample { name: index.to_string(), tokens, picture, ink: None, strokes: Vec::new() }
             })

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use comer::model_file::write_whole;
-use comer::weights::{Tensor, Weights};
+use comer::internal::model_file::write_whole;
+use comer::internal::weights::{Tensor, Weights};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};

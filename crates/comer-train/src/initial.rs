@@ -1,7 +1,8 @@
 //! The weights that training starts from: PyTorch's defaults, drawn from a seed, the same on every device.
 
-use comer::weights::{Tensor, TensorSpec, Weights, tensor_specs};
-use comer::{ModelConfig, ModelFile, Result, Vocab};
+use comer::Result;
+use comer::internal::weights::{Tensor, TensorSpec, Weights, tensor_specs};
+use comer::internal::{ModelConfig, ModelFile, Vocab};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

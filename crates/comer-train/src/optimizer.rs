@@ -3,7 +3,7 @@
 //! The weights live in plain memory and devices are asked for gradients alone, so that there is one optimiser and one
 //! checkpoint for all of them, and a run can go on elsewhere.
 
-use comer::weights::{Tensor, Weights};
+use comer::internal::weights::{Tensor, Weights};
 use rayon::prelude::*;
 
 use crate::recipe::{Optimizer, OptimizerKind};

@@ -4,8 +4,8 @@ mod check;
 
 use std::path::Path;
 
-use comer::config::{ModelConfig, SearchConfig, Strategy};
-use comer::ink::PEN;
+use comer::internal::config::{ModelConfig, SearchConfig, Strategy};
+use comer::internal::ink::PEN;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -327,7 +327,7 @@ impl Recipe {
 
 #[cfg(test)]
 mod tests {
-    use comer::config::Coverage;
+    use comer::internal::config::Coverage;
 
     use super::*;
 

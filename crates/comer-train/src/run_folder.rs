@@ -4,9 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use comer::model_file::{Precision, write_whole};
-use comer::weights::tensor_specs;
-use comer::{ModelFile, Vocab};
+use comer::internal::model_file::{Precision, write_whole};
+use comer::internal::weights::tensor_specs;
+use comer::internal::{ModelFile, Vocab};
 
 use crate::checkpoint::Checkpoint;
 use crate::curves::{Row, svg};
@@ -170,7 +170,7 @@ pub fn model_file(
     recipe: &Recipe,
     vocab: &Vocab,
     checkpoint: &Checkpoint,
-    provenance: comer::model_file::Provenance,
+    provenance: comer::internal::model_file::Provenance,
 ) -> ModelFile {
     let memory = &checkpoint.memory;
     let weights = if memory.average.is_empty() { &checkpoint.weights } else { &memory.average };

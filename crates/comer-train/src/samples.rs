@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use comer::dataset::Dataset;
-use comer::image::Picture;
-use comer::ink::Ink;
-use comer::vocab::PAD;
-use comer::{TokenId, Vocab};
+use comer::Image;
+use comer::Ink;
+use comer::internal::dataset::Dataset;
+use comer::internal::vocab::PAD;
+use comer::internal::{TokenId, Vocab};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ pub struct Sample {
     /// The formula.
     pub tokens: Vec<TokenId>,
     /// White ink on black.
-    pub picture: Picture,
+    pub picture: Image,
     /// The strokes it was drawn from, if they are at hand.
     pub ink: Option<Ink>,
     /// The symbol that each stroke belongs to; padding where that is not known.
@@ -48,7 +48,7 @@ impl Samples {
             let set = Dataset::open(path, &recipe.split)?;
             samples.problems.extend(set.problems);
             for sample in set.samples {
-                let comer::dataset::Sample { name, caption, picture } = sample;
+                let comer::internal::dataset::Sample { name, caption, picture } = sample;
                 // A picture of a shape that fits no network would stop the run when its turn comes.
                 match picture.clone().fit().and_then(|_| vocab.encode(&caption)) {
                     Ok(tokens) => {
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn no_formula_is_on_both_sides() {
-        let picture = Picture::new(1, 1, vec![0]).unwrap();
+        let picture = Image::new(1, 1, vec![0]).unwrap();
         let sample = |index: u16| Sample {
             name: index.to_string(),
             tokens: vec![3 + index % 50, 4],
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_is_too_large_is_left_out_and_named_and_what_is_too_much_is_not_learnt() {
-        let picture = Picture::new(20, 10, vec![0; 200]).unwrap();
+        let picture = Image::new(20, 10, vec![0; 200]).unwrap();
         let sample = |name: &str, tokens: usize| Sample {
             name: name.into(),
             tokens: vec![5; tokens],
@@ -240,7 +240,7 @@ mod tests {
         std::fs::create_dir_all(place.join("img")).unwrap();
         std::fs::write(place.join("caption.txt"), "thin\tx\nfine\tx\n").unwrap();
         for (name, width, height) in [("thin", 2000, 10), ("fine", 40, 30)] {
-            let picture = Picture::new(width, height, vec![255; width * height]).unwrap();
+            let picture = Image::new(width, height, vec![255; width * height]).unwrap();
             std::fs::write(place.join(format!("img/{name}.png")), picture.to_png().unwrap()).unwrap();
         }
         let data = recipe::Data { hold_out: 0.0, ..recipe::Data::default() };

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use comer::TokenId;
-use comer::image::Picture;
-use comer::ink::Ink;
-use comer::vocab::{PAD, SOS};
+use comer::Image;
+use comer::Ink;
+use comer::internal::TokenId;
+use comer::internal::vocab::{PAD, SOS};
 
 /// Pixels along each side of a cell: the encoder halves its picture four times, rounding up.
 const CELL: usize = 16;
@@ -28,14 +28,14 @@ pub fn count(symbol: TokenId) -> f32 {
 }
 
 /// Columns and rows of a picture's cells.
-pub fn size(picture: &Picture) -> (usize, usize) {
+pub fn size(picture: &Image) -> (usize, usize) {
     (picture.width().div_ceil(CELL), picture.height().div_ceil(CELL))
 }
 
 /// The symbol with most ink in each cell of a picture, row by row. The picture is `ink`'s drawing of `drawn` pixels
 /// (width, height), scaled to its own size; `strokes` are the symbols of the strokes. Where a symbol is not known it is
 /// padding.
-pub fn of_cells(picture: &Picture, ink: &Ink, drawn: (usize, usize), strokes: &[TokenId]) -> Vec<TokenId> {
+pub fn of_cells(picture: &Image, ink: &Ink, drawn: (usize, usize), strokes: &[TokenId]) -> Vec<TokenId> {
     let (columns, rows) = size(picture);
     let mut votes: BTreeMap<(usize, TokenId), usize> = BTreeMap::new();
     ink.pen(|stroke, [x, y]| {
@@ -55,14 +55,14 @@ pub fn of_cells(picture: &Picture, ink: &Ink, drawn: (usize, usize), strokes: &[
 }
 
 /// For a picture of which nothing is known.
-pub fn unknown(picture: &Picture) -> Vec<TokenId> {
+pub fn unknown(picture: &Image) -> Vec<TokenId> {
     let (columns, rows) = size(picture);
     vec![PAD; columns * rows]
 }
 
 #[cfg(test)]
 mod tests {
-    use comer::ink::{Point, Stroke};
+    use comer::internal::ink::{Point, Stroke};
 
     use super::*;
 

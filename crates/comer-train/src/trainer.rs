@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use comer::model_file::Provenance;
-use comer::weights::Weights;
-use comer::{ModelFile, Vocab};
+use comer::internal::model_file::Provenance;
+use comer::internal::weights::Weights;
+use comer::internal::{ModelFile, Vocab};
 use rayon::prelude::*;
 use serde_json::json;
 

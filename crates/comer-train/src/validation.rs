@@ -1,8 +1,8 @@
 //! How well a model reads the hold-out: by the engine that will read for its users, not by the network that learns.
 
-use comer::image::Picture;
-use comer::recognizer::{Options, Recognizer};
-use comer::{ModelFile, SearchConfig};
+use comer::Image;
+use comer::internal::recognizer::{Options, Recognizer};
+use comer::internal::{ModelFile, SearchConfig};
 
 use crate::error::Result;
 use crate::samples::Sample;
@@ -31,7 +31,7 @@ pub fn validate(model: ModelFile, samples: &[Sample], search: &SearchConfig, siz
     let resize = |sample: &Sample| {
         if size == 1.0 { Ok(sample.picture.clone()) } else { sample.picture.scale(size) }
     };
-    let pictures: Vec<Picture> = samples.iter().map(resize).collect::<comer::Result<_>>()?;
+    let pictures: Vec<Image> = samples.iter().map(resize).collect::<comer::Result<_>>()?;
     let readings = recognizer.recognize_batch(&pictures, &options);
     let right = readings.iter().zip(samples).filter(|(reading, sample)| {
         reading.as_ref().is_ok_and(|reading| reading.best.latex == vocab.decode(&sample.tokens))

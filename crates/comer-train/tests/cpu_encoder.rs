@@ -4,7 +4,7 @@
 mod common;
 mod noise;
 
-use comer::weights::Weights;
+use comer::internal::weights::Weights;
 use comer_train::cpu::{DenseNet, Grid};
 use noise::noise;
 

@@ -4,9 +4,9 @@
 mod common;
 mod noise;
 
-use comer::vocab::PAD;
-use comer::weights::{Weights, tensor_specs};
-use comer::{ModelFile, TokenId};
+use comer::internal::vocab::PAD;
+use comer::internal::weights::{Weights, tensor_specs};
+use comer::internal::{ModelFile, TokenId};
 use comer_train::cpu::{Features, Grid, Network, Reading, Step};
 use comer_train::initial::symbol_map;
 use comer_train::symbols::NOTHING;

@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use comer::engine::encoder::Encoder;
-use comer::engine::kernels::{Isa, Kernels};
-use comer::image::Picture;
-use comer::weights::{Tensor, Weights, tensor_specs};
-use comer::{ModelConfig, ModelFile, Vocab};
+use comer::Image;
+use comer::internal::engine::encoder::Encoder;
+use comer::internal::engine::kernels::{Isa, Kernels};
+use comer::internal::weights::{Tensor, Weights, tensor_specs};
+use comer::internal::{ModelConfig, ModelFile, Vocab};
 
 /// Width and height of pictures: a large one, CROHME's median and quartiles, and its mean area at two aspects.
 const SIZES: [(usize, usize); 7] =
@@ -40,7 +40,7 @@ fn main() {
 }
 
 fn measure(encoder: &Encoder, clock: fn() -> Duration, threads: usize) {
-    let pictures: Vec<Picture> = SIZES.iter().map(|&(width, height)| scribble(width, height)).collect();
+    let pictures: Vec<Image> = SIZES.iter().map(|&(width, height)| scribble(width, height)).collect();
     let mut sgemm = Sgemm::new(768, threads);
     let mut best_sgemm = Duration::MAX;
     let mut best = vec![Duration::MAX; pictures.len()];
@@ -58,7 +58,7 @@ fn measure(encoder: &Encoder, clock: fn() -> Duration, threads: usize) {
 
             let mut round: BTreeMap<&str, (u64, Duration)> = BTreeMap::new();
             let mut last = clock();
-            let mut observe = |step: comer::engine::encoder::Step| {
+            let mut observe = |step: comer::internal::engine::encoder::Step| {
                 let now = clock();
                 let entry = round.entry(step.name).or_default();
                 *entry = (entry.0 + step.operations, entry.1 + (now - last));
@@ -181,7 +181,7 @@ fn made_up_model() -> ModelFile {
 }
 
 /// A picture with some ink.
-fn scribble(width: usize, height: usize) -> Picture {
+fn scribble(width: usize, height: usize) -> Image {
     let pixels = (0..width * height).map(|i| if (i % width + i / width * 3) % 29 < 3 { 255 } else { 0 });
-    Picture::new(width, height, pixels.collect()).expect("a picture")
+    Image::new(width, height, pixels.collect()).expect("a picture")
 }

@@ -13,15 +13,15 @@ mod crohme;
 
 use std::time::Duration;
 
-use comer::checkpoint::{Hints, import};
-use comer::config::{SearchConfig, Strategy};
-use comer::engine::decoder::Decoder;
-use comer::engine::encoder::Encoder;
-use comer::engine::kernels::{Isa, Kernels};
-use comer::engine::reading::Reading;
-use comer::grammar::Grammar;
-use comer::search::{Step, search};
-use comer::{Vocab, vocab::TokenId};
+use comer::internal::checkpoint::{Hints, import};
+use comer::internal::config::{SearchConfig, Strategy};
+use comer::internal::engine::decoder::Decoder;
+use comer::internal::engine::encoder::Encoder;
+use comer::internal::engine::kernels::{Isa, Kernels};
+use comer::internal::engine::reading::Reading;
+use comer::internal::grammar::Grammar;
+use comer::internal::search::{Step, search};
+use comer::internal::{Vocab, vocab::TokenId};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use comer::ink::{Ink, Point, Stroke, Symbol};
+use comer::internal::ink::{Ink, Point, Stroke, Symbol};
 
 /// A symbol's strokes in a box 1 high, y down, the base line at 1: points to run a smooth curve through. Corners are
 /// points written twice.

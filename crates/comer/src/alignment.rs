@@ -12,7 +12,7 @@ use crate::engine::alignment::{LayerTrace, StepTrace};
 use crate::engine::reading::Reading;
 use crate::error::Result;
 use crate::grammar::Direction;
-use crate::image::Picture;
+use crate::image::Image;
 use crate::recognizer::Token;
 use crate::vocab::{EOS, TokenId, Vocab};
 
@@ -40,7 +40,7 @@ pub enum AlignmentDetail {
 /// use comer::recognizer::{Options, Recognizer};
 ///
 /// # fn main() -> comer::Result<()> {
-/// # let picture = comer::Picture::new(16, 16, vec![0; 256])?;
+/// # let picture = comer::Image::new(16, 16, vec![0; 256])?;
 /// let recognizer = Recognizer::open("model.safetensors")?;
 /// let options = Options { alignment: AlignmentDetail::Full, ..Options::default() };
 /// let recognition = recognizer.recognize(&picture, &options)?;
@@ -129,7 +129,7 @@ impl Pass {
 pub(crate) struct Aligner<'a, 'b> {
     pub(crate) config: &'a ModelConfig,
     pub(crate) vocab: &'a Vocab,
-    pub(crate) picture: &'a Picture,
+    pub(crate) picture: &'a Image,
     pub(crate) features: &'a Features,
     pub(crate) reading: &'a mut Reading<'b>,
 }

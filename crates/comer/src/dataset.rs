@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use zip::ZipArchive;
 
 use crate::error::{Error, Result};
-use crate::image::Picture;
+use crate::image::Image;
 use crate::photo;
 
 /// Pictures and what they show.
@@ -30,7 +30,7 @@ pub struct Sample {
     /// The formula's tokens with spaces between them.
     pub caption: String,
     /// White ink on black, as it was stored.
-    pub picture: Picture,
+    pub picture: Image,
 }
 
 /// Endings of pictures, the usual one first.
@@ -110,9 +110,7 @@ fn sample(line: &str, files: &Files) -> Result<Sample, String> {
     let picture = files
         .read(name)
         .and_then(|bytes| photo::decode(&bytes).map_err(|error| error.to_string()))
-        .and_then(|grey| {
-            Picture::new(grey.width, grey.height, grey.levels).map_err(|error| error.to_string())
-        })
+        .and_then(|grey| Image::new(grey.width, grey.height, grey.levels).map_err(|error| error.to_string()))
         .map_err(|reason| format!("{name}: {reason}"))?;
     Ok(Sample { name: name.into(), caption: caption.trim().into(), picture })
 }
@@ -186,7 +184,7 @@ mod tests {
         let path = folder.path().join("crohme.zip");
         let mut zip = ZipWriter::new(File::create(&path).unwrap());
         let stored = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
-        let picture = Picture::new(20, 20, vec![9; 400]).unwrap().to_png().unwrap();
+        let picture = Image::new(20, 20, vec![9; 400]).unwrap().to_png().unwrap();
         for (name, bytes) in [("caption.txt", &b"a\tx\n"[..]), ("img/a.png", &picture)] {
             for folder in ["crohme2014/2014", "2016/2016", "other2016"] {
                 zip.start_file(format!("{folder}/{name}"), stored).unwrap();

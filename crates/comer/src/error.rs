@@ -81,7 +81,7 @@ pub enum Error {
     },
     /// A picture cannot be given to the network.
     #[error("picture of {width} x {height} pixels: {reason}")]
-    Picture {
+    Image {
         /// Its width.
         width: usize,
         /// Its height.

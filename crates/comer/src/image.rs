@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 
 /// Grey pixels in rows from the top, 255 for ink.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
+pub struct Image {
     width: usize,
     height: usize,
     pixels: Vec<u8>,
@@ -15,7 +15,7 @@ pub const HEIGHT_LIMITS: (usize, usize) = (16, 256);
 /// Least and greatest width that the network takes.
 pub const WIDTH_LIMITS: (usize, usize) = (16, 1024);
 
-impl Picture {
+impl Image {
     /// A picture of `pixels` in rows from the top; there must be `width * height` of them, and at least one.
     pub fn new(width: usize, height: usize, pixels: Vec<u8>) -> Result<Self> {
         match width.checked_mul(height) {
@@ -23,7 +23,7 @@ impl Picture {
             _ => {
                 let reason =
                     format!("has {} pixels, expected width x height, and at least one", pixels.len());
-                Err(Error::Picture { width, height, reason })
+                Err(Error::Image { width, height, reason })
             }
         }
     }
@@ -56,7 +56,7 @@ impl Picture {
                 "its aspect fits no size from {} x {} to {} x {}",
                 WIDTH_LIMITS.0, HEIGHT_LIMITS.0, WIDTH_LIMITS.1, HEIGHT_LIMITS.1
             );
-            return Err(Error::Picture { width: self.width, height: self.height, reason });
+            return Err(Error::Image { width: self.width, height: self.height, reason });
         }
         if factor == 1.0 { Ok(self) } else { self.scale(factor) }
     }
@@ -67,7 +67,7 @@ impl Picture {
         let most = 1 << 14;
         if !factor.is_finite() || width == 0 || height == 0 || width > most || height > most {
             let reason = format!("cannot be scaled by {factor}, expected 1 to {most} pixels a side after it");
-            return Err(Error::Picture { width: self.width, height: self.height, reason });
+            return Err(Error::Image { width: self.width, height: self.height, reason });
         }
         let columns = taps(self.width, width, factor);
         let mut pixels = Vec::with_capacity(width * height);
@@ -83,11 +83,11 @@ impl Picture {
 }
 
 #[cfg(feature = "decode")]
-impl Picture {
+impl Image {
     /// The picture as a PNG file.
     pub fn to_png(&self) -> Result<Vec<u8>> {
         let (width, height) = (self.width, self.height);
-        let failed = |reason: String| Error::Picture { width, height, reason };
+        let failed = |reason: String| Error::Image { width, height, reason };
         let side = |side: usize| {
             u32::try_from(side).map_err(|_| failed("a PNG has at most 2^32 pixels a side".into()))
         };

@@ -1,7 +1,7 @@
 //! Whatever a user has: a picture file, InkML or a JSON of strokes becomes the picture that the network reads.
 
 use crate::error::Result;
-use crate::image::Picture;
+use crate::image::Image;
 use crate::ink::Ink;
 use crate::photo;
 
@@ -9,7 +9,7 @@ use crate::photo;
 pub const ENDINGS: [&str; 10] = ["png", "jpg", "jpeg", "bmp", "webp", "tif", "tiff", "gif", "inkml", "json"];
 
 /// Reads the bytes of a file; the content decides what it is.
-pub fn read(bytes: &[u8], options: &photo::Options) -> Result<Picture> {
+pub fn read(bytes: &[u8], options: &photo::Options) -> Result<Image> {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     match text.first() {
         Some(b'<') => Ink::from_inkml(bytes)?.draw(),

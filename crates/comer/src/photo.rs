@@ -14,7 +14,7 @@ pub mod shape;
 pub use decode::{MOST_PIXELS, decode};
 
 use crate::error::{Error, Result};
-use crate::image::Picture;
+use crate::image::Image;
 
 /// Grey levels in rows from the top, 0 for black, with ink of either kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,16 +55,16 @@ impl Default for Options {
 
 /// Reads a picture file (png, jpeg, bmp, webp, tiff or gif) and cleans it.
 #[cfg(feature = "decode")]
-pub fn read(bytes: &[u8], options: &Options) -> Result<Picture> {
+pub fn read(bytes: &[u8], options: &Options) -> Result<Image> {
     clean(&decode(bytes)?, options)
 }
 
 /// Makes of any picture one like those of the training set; a picture that is one already stays as it is.
-pub fn clean(grey: &Grey, options: &Options) -> Result<Picture> {
+pub fn clean(grey: &Grey, options: &Options) -> Result<Image> {
     if options.raw || is_training_drawing(grey) {
-        return Picture::new(grey.width, grey.height, grey.levels.clone());
+        return Image::new(grey.width, grey.height, grey.levels.clone());
     }
-    let nothing = || Error::Picture {
+    let nothing = || Error::Image {
         width: grey.width,
         height: grey.height,
         reason: "no ink found, expected handwriting that stands out from its ground".into(),
@@ -110,7 +110,7 @@ mod tests {
     use crate::ink::{Ink, Point, Stroke};
 
     /// An x over a fraction bar over an x, as a training picture.
-    fn drawing() -> Picture {
+    fn drawing() -> Image {
         let stroke =
             |points: &[(f64, f64)]| Stroke { points: points.iter().map(|&(x, y)| Point { x, y }).collect() };
         let strokes = [
@@ -123,7 +123,7 @@ mod tests {
         Ink::new(strokes.to_vec()).unwrap().draw().unwrap()
     }
 
-    fn grey(picture: &Picture, level: impl Fn(usize, u8) -> u8) -> Grey {
+    fn grey(picture: &Image, level: impl Fn(usize, u8) -> u8) -> Grey {
         let levels = picture.pixels().iter().enumerate().map(|(at, &pixel)| level(at, pixel)).collect();
         Grey { width: picture.width(), height: picture.height(), levels }
     }
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    fn mask(picture: &Picture) -> Mask {
+    fn mask(picture: &Image) -> Mask {
         let ink = picture.pixels().iter().map(|&pixel| pixel > 127).collect();
         Mask { width: picture.width(), height: picture.height(), ink }
     }

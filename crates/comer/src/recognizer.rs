@@ -12,7 +12,7 @@ use crate::engine::encoder::Encoder;
 use crate::engine::reading::Reading;
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
-use crate::image::Picture;
+use crate::image::Image;
 use crate::model_file::{ModelFile, Provenance};
 use crate::search::{self, Answer};
 use crate::vocab::{EOS, Vocab};
@@ -120,12 +120,12 @@ impl Recognizer {
 
     /// Reads a picture of white ink on black, brought within the size limits if it is not. Uses all cores; the result
     /// does not depend on their number.
-    pub fn recognize(&self, picture: &Picture, options: &Options) -> Result<Recognition> {
+    pub fn recognize(&self, picture: &Image, options: &Options) -> Result<Recognition> {
         self.read(picture, options, false, &|| false)
     }
 
     /// As [`Self::recognize`], but stays on the thread that calls: for those who read several pictures at once.
-    pub fn recognize_alone(&self, picture: &Picture, options: &Options) -> Result<Recognition> {
+    pub fn recognize_alone(&self, picture: &Image, options: &Options) -> Result<Recognition> {
         self.read(picture, options, true, &|| false)
     }
 
@@ -133,7 +133,7 @@ impl Recognizer {
     /// more; it is asked before each step.
     pub fn recognize_unless(
         &self,
-        picture: &Picture,
+        picture: &Image,
         options: &Options,
         stop: &dyn Fn() -> bool,
     ) -> Result<Recognition> {
@@ -142,7 +142,7 @@ impl Recognizer {
 
     fn read(
         &self,
-        picture: &Picture,
+        picture: &Image,
         options: &Options,
         alone: bool,
         stop: &dyn Fn() -> bool,
@@ -164,7 +164,7 @@ impl Recognizer {
         let mut formulas = answers.iter().map(|answer| self.formula(answer));
         let best = formulas.next().ok_or_else(|| {
             let reason = "no formula was found within the length limit".into();
-            Error::Picture { width: picture.width(), height: picture.height(), reason }
+            Error::Image { width: picture.width(), height: picture.height(), reason }
         })?;
         let alignment =
             self.aligner(&picture, &features, &mut reading).align(&answers[0].tokens, options.alignment)?;
@@ -175,7 +175,7 @@ impl Recognizer {
     /// no detail is wanted.
     pub fn align(
         &self,
-        picture: &Picture,
+        picture: &Image,
         formula: &str,
         detail: AlignmentDetail,
     ) -> Result<Option<Alignment>> {
@@ -188,7 +188,7 @@ impl Recognizer {
 
     fn aligner<'a, 'b>(
         &'a self,
-        picture: &'a Picture,
+        picture: &'a Image,
         features: &'a Features,
         reading: &'a mut Reading<'b>,
     ) -> Aligner<'a, 'b> {
@@ -196,7 +196,7 @@ impl Recognizer {
     }
 
     /// Reads many pictures, several at a time; answers in their order.
-    pub fn recognize_batch(&self, pictures: &[Picture], options: &Options) -> Vec<Result<Recognition>> {
+    pub fn recognize_batch(&self, pictures: &[Image], options: &Options) -> Vec<Result<Recognition>> {
         pictures.par_iter().with_max_len(1).map(|picture| self.recognize_alone(picture, options)).collect()
     }
 

@@ -2,20 +2,20 @@
 
 mod common;
 
+use comer::Image;
 use comer::Recognizer;
-use comer::alignment::{AlignmentDetail, PassStep};
-use comer::grammar::Direction;
-use comer::image::Picture;
-use comer::recognizer::Options;
+use comer::internal::alignment::{AlignmentDetail, PassStep};
+use comer::internal::grammar::Direction;
+use comer::internal::recognizer::Options;
 use common::{Golden, crohme_picture, golden_model, shared};
 
 const COVERAGES: [&str; 4] = ["bttr", "self", "cross", "fusion"];
 
 /// A picture with a stroke across it.
-fn picture() -> Picture {
+fn picture() -> Image {
     let ink = |x: usize, y: usize| (x / 2).abs_diff(y) < 3;
     let pixels = (0..90 * 60).map(|i| if ink(i % 90, i / 90) { 255 } else { 0 }).collect();
-    Picture::new(90, 60, pixels).unwrap()
+    Image::new(90, 60, pixels).unwrap()
 }
 
 /// From the picture on, through the encoder and the facade.
@@ -28,7 +28,9 @@ fn the_maps_of_the_released_weights_are_the_references() {
     ) else {
         return;
     };
-    let model = comer::checkpoint::import(weights, comer::Vocab::crohme(), &Default::default()).unwrap();
+    let model =
+        comer::internal::checkpoint::import(weights, comer::internal::Vocab::crohme(), &Default::default())
+            .unwrap();
     let recognizer = Recognizer::new(model).unwrap();
     let golden = Golden::open(golden);
     let picture = crohme_picture(&data, "2014", &golden.metadata["single"]);

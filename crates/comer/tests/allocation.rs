@@ -4,8 +4,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use comer::ModelFile;
-use comer::checkpoint::StateDict;
+use comer::internal::ModelFile;
+use comer::internal::checkpoint::StateDict;
 
 struct Counting;
 

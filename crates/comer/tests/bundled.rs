@@ -1,8 +1,8 @@
 //! The model that comes with the crate: small, whole, with its story inside, and able to read.
 #![cfg(feature = "bundled")]
 
-use comer::model_file::ModelFile;
-use comer::recognizer::{Options, Recognizer};
+use comer::internal::model_file::ModelFile;
+use comer::internal::recognizer::{Options, Recognizer};
 
 #[test]
 fn it_is_small_and_tells_what_made_it() {

@@ -4,8 +4,9 @@ mod common;
 
 use std::io::{Cursor, Write};
 
-use comer::checkpoint::{Hints, StateDict, import};
-use comer::{Coverage, Error, ModelFile, Precision, Vocab};
+use comer::Error;
+use comer::internal::checkpoint::{Hints, StateDict, import};
+use comer::internal::{Coverage, ModelFile, Precision, Vocab};
 use common::{golden_model, shared};
 use proptest::prelude::*;
 
@@ -27,7 +28,7 @@ fn golden_weights_become_models_of_every_coverage() {
 fn the_released_checkpoint_imports_and_survives_its_model_file() {
     let Some(path) = shared("models/released.ckpt") else { return };
     let model = import(path, Vocab::crohme(), &Hints::default()).unwrap();
-    assert_eq!(model.config, comer::ModelConfig::default());
+    assert_eq!(model.config, comer::internal::ModelConfig::default());
     let bytes = model.to_bytes(Precision::F32).unwrap();
     assert_eq!(ModelFile::from_bytes("copy", &bytes).unwrap(), model);
 }

@@ -5,12 +5,13 @@ mod common;
 
 use std::io::Read;
 
-use comer::checkpoint::{Hints, import};
-use comer::config::{BLOCKS, NORM_EPSILON};
-use comer::engine::encoder::Encoder;
-use comer::engine::kernels::{Isa, Kernels};
-use comer::image::Picture;
-use comer::{Error, ModelConfig, ModelFile, Vocab};
+use comer::Error;
+use comer::Image;
+use comer::internal::checkpoint::{Hints, import};
+use comer::internal::config::{BLOCKS, NORM_EPSILON};
+use comer::internal::engine::encoder::Encoder;
+use comer::internal::engine::kernels::{Isa, Kernels};
+use comer::internal::{ModelConfig, ModelFile, Vocab};
 use common::{Golden, golden_model, shared};
 
 /// Channels of a picture, one plane after the other.
@@ -148,7 +149,7 @@ impl PlainEncoder<'_> {
         features
     }
 
-    fn read(&self, picture: &Picture) -> Vec<f32> {
+    fn read(&self, picture: &Image) -> Vec<f32> {
         let map = Map {
             channels: 1,
             height: picture.height(),
@@ -166,7 +167,7 @@ fn greatest_difference(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// A picture of the same scribble each time.
-fn scribble(width: usize, height: usize) -> Picture {
+fn scribble(width: usize, height: usize) -> Image {
     let ink = |x: usize, y: usize| {
         let (x, y) = (x as f32, y as f32);
         let on =
@@ -174,7 +175,7 @@ fn scribble(width: usize, height: usize) -> Picture {
         if on { 255 - (x as usize * 7 + y as usize) as u8 % 60 } else { 0 }
     };
     let pixels = (0..height).flat_map(|y| (0..width).map(move |x| ink(x, y))).collect();
-    Picture::new(width, height, pixels).unwrap()
+    Image::new(width, height, pixels).unwrap()
 }
 
 /// A model with the released weights' shape (or a smaller one's) whose numbers are made up, but tame.
@@ -185,8 +186,8 @@ fn made_up_model(config: ModelConfig) -> ModelFile {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
     };
-    let mut weights = comer::weights::Weights::new();
-    for spec in comer::weights::tensor_specs(&config, vocab.len()) {
+    let mut weights = comer::internal::weights::Weights::new();
+    for spec in comer::internal::weights::tensor_specs(&config, vocab.len()) {
         let inputs: usize = spec.shape[1..].iter().product();
         let data = (0..spec.shape.iter().product()).map(|_| match spec.name.rsplit('.').next() {
             Some("variance") => 1.0 + 0.5 * noise(),
@@ -195,7 +196,7 @@ fn made_up_model(config: ModelConfig) -> ModelFile {
             _ => 0.2 * noise(),
         });
         let data = data.collect();
-        weights.insert(spec.name, comer::weights::Tensor { shape: spec.shape, data });
+        weights.insert(spec.name, comer::internal::weights::Tensor { shape: spec.shape, data });
     }
     ModelFile { config, vocab, provenance: Default::default(), weights }
 }
@@ -275,7 +276,7 @@ fn pictures_outside_of_the_limits_are_refused() {
     let encoder = Encoder::new(&golden_model("bttr"));
     for (width, height) in [(15, 20), (20, 15), (1025, 100), (100, 257)] {
         let error = encoder.encode(&scribble(width, height)).unwrap_err();
-        assert!(matches!(error, Error::Picture { .. }), "{error}");
+        assert!(matches!(error, Error::Image { .. }), "{error}");
         assert!(error.to_string().contains(&format!("{width} x {height}")), "{error}");
     }
 }
@@ -302,7 +303,7 @@ fn released_weights_give_the_references_features() {
 }
 
 /// An 8-bit grey bitmap out of a zip.
-fn crohme_picture(zip: &std::path::Path, name: &str) -> Picture {
+fn crohme_picture(zip: &std::path::Path, name: &str) -> Image {
     let mut archive = zip::ZipArchive::new(std::fs::File::open(zip).unwrap()).unwrap();
     let mut bytes = Vec::new();
     archive.by_name(name).unwrap().read_to_end(&mut bytes).unwrap();
@@ -310,5 +311,5 @@ fn crohme_picture(zip: &std::path::Path, name: &str) -> Picture {
     let (start, width, height) = (number(10) as usize, number(18) as usize, number(22) as usize);
     assert_eq!(bytes[28], 8, "bits for each pixel");
     let row = |y: usize| &bytes[start + (height - 1 - y) * width.next_multiple_of(4)..][..width];
-    Picture::new(width, height, (0..height).flat_map(row).copied().collect()).unwrap()
+    Image::new(width, height, (0..height).flat_map(row).copied().collect()).unwrap()
 }

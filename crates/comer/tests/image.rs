@@ -1,7 +1,7 @@
 //! Pictures on their way to the network: scaling as OpenCV does it, the size limits.
 
 use comer::Error;
-use comer::image::Picture;
+use comer::Image;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -15,14 +15,14 @@ struct Case {
 }
 
 /// The pattern of `data/make_opencv_scaling.py`.
-fn pattern(width: usize, height: usize) -> Picture {
+fn pattern(width: usize, height: usize) -> Image {
     let value = |x: u32, y: u32| {
         x.wrapping_mul(2654435761)
             .wrapping_add(y.wrapping_mul(2246822519))
             .wrapping_add(x.wrapping_mul(y).wrapping_mul(3266489917))
     };
     let pixels = (0..width * height).map(|i| (value((i % width) as u32, (i / width) as u32) >> 24) as u8);
-    Picture::new(width, height, pixels.collect()).unwrap()
+    Image::new(width, height, pixels.collect()).unwrap()
 }
 
 #[test]
@@ -59,10 +59,10 @@ fn pictures_are_brought_within_the_limits() {
         (1000, 10, None), // up to 1600 x 16
         (10, 5000, None),
     ] {
-        let fitted = Picture::new(width, height, vec![0; width * height]).unwrap().fit();
+        let fitted = Image::new(width, height, vec![0; width * height]).unwrap().fit();
         match (fitted, expected) {
             (Ok(fitted), Some(size)) => assert_eq!((fitted.width(), fitted.height()), size),
-            (Err(Error::Picture { .. }), None) => {}
+            (Err(Error::Image { .. }), None) => {}
             (found, _) => panic!("{width} x {height}: {found:?}"),
         }
     }
@@ -70,9 +70,9 @@ fn pictures_are_brought_within_the_limits() {
 
 #[test]
 fn impossible_pictures_and_factors_are_refused() {
-    assert!(Picture::new(0, 5, vec![]).is_err());
-    assert!(Picture::new(3, 3, vec![0; 8]).is_err());
-    assert!(Picture::new(usize::MAX, 2, vec![0; 8]).is_err());
+    assert!(Image::new(0, 5, vec![]).is_err());
+    assert!(Image::new(3, 3, vec![0; 8]).is_err());
+    assert!(Image::new(usize::MAX, 2, vec![0; 8]).is_err());
     for factor in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
         assert!(pattern(4, 4).scale(factor).is_err(), "{factor}");
     }

@@ -79,7 +79,9 @@ fn samples_are_whole() {
         let name = path.display();
         let ink =
             Ink::from_inkml(&std::fs::read(&path).unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"));
-        comer::Vocab::crohme().encode(ink.latex().unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        comer::internal::Vocab::crohme()
+            .encode(ink.latex().unwrap())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         let strokes: usize = ink.symbols().iter().map(|symbol| symbol.strokes.len()).sum();
         assert_eq!(strokes, ink.strokes().len(), "{name}: every stroke belongs to one symbol");
         ink.draw().unwrap().fit().unwrap();

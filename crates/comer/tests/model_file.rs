@@ -4,8 +4,9 @@ mod common;
 
 use std::collections::HashMap;
 
-use comer::weights::tensor_specs;
-use comer::{Coverage, Error, ModelConfig, ModelFile, Precision, Vocab};
+use comer::Error;
+use comer::internal::weights::tensor_specs;
+use comer::internal::{Coverage, ModelConfig, ModelFile, Precision, Vocab};
 use common::golden_model;
 use proptest::prelude::*;
 use safetensors::tensor::TensorView;
@@ -30,7 +31,7 @@ fn smallest() -> ModelFile {
     let weights = specs.map(|spec| {
         let count = spec.shape.iter().product::<usize>();
         let data = (0..count).map(|i| i as f32 / 8.0).collect();
-        (spec.name, comer::weights::Tensor { shape: spec.shape, data })
+        (spec.name, comer::internal::weights::Tensor { shape: spec.shape, data })
     });
     let provenance = json!({"seed": 7}).as_object().unwrap().clone();
     ModelFile { weights: weights.collect(), config, vocab, provenance }

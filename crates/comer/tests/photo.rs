@@ -6,7 +6,7 @@ mod synthetic;
 
 use std::io::Read;
 
-use comer::photo::{self, Grey, Options};
+use comer::internal::photo::{self, Grey, Options};
 
 /// The bitmaps of a set, by name, every `step`-th of them; `None` where they are absent.
 fn bitmaps(set: &str, step: usize) -> Option<Vec<(String, Vec<u8>)>> {

@@ -6,11 +6,12 @@ mod common;
 #[path = "common/synthetic.rs"]
 mod synthetic;
 
-use comer::checkpoint::{Hints, import};
-use comer::dataset::Dataset;
-use comer::photo::{self, clean};
-use comer::recognizer::{Options, Recognizer};
-use comer::{Picture, Vocab};
+use comer::Image;
+use comer::internal::Vocab;
+use comer::internal::checkpoint::{Hints, import};
+use comer::internal::dataset::Dataset;
+use comer::internal::photo::{self, clean};
+use comer::internal::recognizer::{Options, Recognizer};
 use common::shared;
 use rayon::prelude::*;
 use synthetic::{SCENES, photograph};
@@ -34,9 +35,9 @@ fn photographs_cost_little() {
     let set = told("COMER_PHOTO_SET").unwrap_or_else(|| "2016".into());
     let step = told("COMER_PHOTO_STEP").map_or(STEP, |step| step.parse().expect("a whole number"));
     let samples: Vec<_> = Dataset::open(data, &set).unwrap().samples.into_iter().step_by(step).collect();
-    let rate = |pictures: Vec<Option<Picture>>| {
-        let blank = || Picture::new(16, 16, vec![0; 256]).unwrap();
-        let pictures: Vec<Picture> =
+    let rate = |pictures: Vec<Option<Image>>| {
+        let blank = || Image::new(16, 16, vec![0; 256]).unwrap();
+        let pictures: Vec<Image> =
             pictures.into_iter().map(|picture| picture.unwrap_or_else(blank)).collect();
         let read = recognizer.recognize_batch(&pictures, &Options::greedy());
         let right = read.iter().zip(&samples).filter(|(read, sample)| {

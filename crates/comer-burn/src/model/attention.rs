@@ -4,7 +4,7 @@ use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig};
 use burn::prelude::*;
 use burn::tensor::activation::softmax;
-use comer::config::ModelConfig;
+use comer::internal::config::ModelConfig;
 
 use super::layers::{Linear, Source};
 

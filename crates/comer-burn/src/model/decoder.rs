@@ -6,8 +6,8 @@ use burn::nn::{Dropout, DropoutConfig};
 use burn::prelude::*;
 use burn::tensor::activation::relu;
 use burn::tensor::module::embedding;
-use comer::config::ModelConfig;
-use comer::vocab::PAD;
+use comer::internal::config::ModelConfig;
+use comer::internal::vocab::PAD;
 
 use super::attention::Attention;
 use super::layers::{LayerNorm, Linear, Source};

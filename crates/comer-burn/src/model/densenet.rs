@@ -7,7 +7,7 @@ use burn::prelude::*;
 use burn::tensor::activation::relu;
 use burn::tensor::module::{avg_pool2d, max_pool2d};
 use burn::tensor::ops::{AvgPoolOptions, MaxPoolOptions};
-use comer::config::{BLOCKS, ModelConfig};
+use comer::internal::config::{BLOCKS, ModelConfig};
 
 use super::layers::{BatchNorm, Convolution, Source};
 

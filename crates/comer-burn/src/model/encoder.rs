@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 use burn::prelude::*;
-use comer::config::ModelConfig;
+use comer::internal::config::ModelConfig;
 
 use super::densenet::DenseNet;
 use super::layers::{Convolution, LayerNorm, Source};

@@ -7,8 +7,8 @@ use burn::module::{Module, Param, RunningState};
 use burn::prelude::*;
 use burn::tensor::module;
 use burn::tensor::ops::ConvOptions;
-use comer::config::NORM_EPSILON;
-use comer::weights::Weights;
+use comer::internal::config::NORM_EPSILON;
+use comer::internal::weights::Weights;
 use comer_train::backend::NORM_MOMENTUM;
 
 /// Hands out the tensors of a model file to the layers that ask for them by name.

@@ -15,8 +15,8 @@ pub mod targets;
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::prelude::*;
-use comer::ModelFile;
-use comer::weights::{self, Weights};
+use comer::internal::ModelFile;
+use comer::internal::weights::{self, Weights};
 
 use self::decoder::{Decoded, Decoder};
 use self::encoder::Encoder;

@@ -4,7 +4,7 @@
 use burn::module::Module;
 use burn::prelude::*;
 use burn::tensor::activation::relu;
-use comer::config::{Coverage, ModelConfig};
+use comer::internal::config::{Coverage, ModelConfig};
 
 use super::layers::{BatchNorm, Convolution, Source};
 use super::position::Padding;

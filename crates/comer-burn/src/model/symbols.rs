@@ -3,10 +3,10 @@
 use burn::module::Module;
 use burn::prelude::*;
 use burn::tensor::activation::log_softmax;
-use comer::TokenId;
-use comer::image::Picture;
-use comer::vocab::PAD;
-use comer::weights::Weights;
+use comer::Image;
+use comer::internal::TokenId;
+use comer::internal::vocab::PAD;
+use comer::internal::weights::Weights;
 
 use super::layers::{Linear, Source};
 use comer_train::symbols::{count, size};
@@ -25,7 +25,7 @@ impl SymbolMap {
 
     /// Cross entropy of the symbols of `cells` (`[batch, height, width, d_model]`), which are padded to the largest
     /// picture's; the mean over those that are known.
-    pub fn loss(&self, cells: Tensor<4>, pictures: &[Picture], symbols: &[Vec<TokenId>]) -> Tensor<1> {
+    pub fn loss(&self, cells: Tensor<4>, pictures: &[Image], symbols: &[Vec<TokenId>]) -> Tensor<1> {
         let device = cells.device();
         let [batch, height, width, _] = cells.dims();
         let mut answers = vec![i32::from(PAD); batch * height * width];

@@ -2,8 +2,8 @@
 
 use burn::prelude::*;
 use burn::tensor::activation::log_softmax;
-use comer::TokenId;
-use comer::vocab::{EOS, PAD, SOS};
+use comer::internal::TokenId;
+use comer::internal::vocab::{EOS, PAD, SOS};
 
 /// What the decoder is given and what it should answer, the formulas from the left before those from the right.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::prelude::*;
 use burn::tensor::Gradients;
-use comer::weights::{Tensor as Plain, Weights};
+use comer::internal::weights::{Tensor as Plain, Weights};
 use comer_burn::model::Comer;
 
 /// The gradients of a model under the names of its parameters.

@@ -9,9 +9,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use comer::dataset::{Dataset, Sample};
-use comer::image::{HEIGHT_LIMITS, WIDTH_LIMITS};
-use comer::{Picture, Vocab};
+use comer::Image;
+use comer::internal::Vocab;
+use comer::internal::dataset::{Dataset, Sample};
+use comer::internal::image::{HEIGHT_LIMITS, WIDTH_LIMITS};
 use comer_eval::{Dialect, LabelGraph};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -184,7 +185,7 @@ impl Findings {
 
 /// What a picture shows as one number, whether the network can take it, and whether its caption is LaTeX.
 fn look(sample: &Sample) -> (u64, bool, bool) {
-    let picture: &Picture = &sample.picture;
+    let picture: &Image = &sample.picture;
     let mut hasher = DefaultHasher::new();
     (picture.width(), picture.height(), picture.pixels()).hash(&mut hasher);
     let is_latex = LabelGraph::from_latex(&sample.caption, Dialect::Clean).is_ok();

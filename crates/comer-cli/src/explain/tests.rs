@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use comer::alignment::{Alignment, InkReading, Pass, PassStep};
-use comer::{Ink, Picture};
+use comer::internal::alignment::{Alignment, InkReading, Pass, PassStep};
+use comer::{Image, Ink};
 
 use super::*;
 
@@ -15,7 +15,7 @@ const HEADS: usize = 2;
 
 /// A picture of ours, and a reading of it that goes over it from one side to the other.
 struct Story {
-    picture: Picture,
+    picture: Image,
     tokens: Vec<Token>,
     alignment: Alignment,
 }

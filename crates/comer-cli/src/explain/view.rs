@@ -1,9 +1,9 @@
 //! What there is to see: the steps of one direction's reading, each with one map shaded from 0 to 1.
 
-use comer::Picture;
-use comer::alignment::{Alignment, Pass, PassStep, leaves_ink};
-use comer::grammar::Direction;
-use comer::recognizer::Token;
+use comer::Image;
+use comer::internal::alignment::{Alignment, Pass, PassStep, leaves_ink};
+use comer::internal::grammar::Direction;
+use comer::internal::recognizer::Token;
 
 use super::canvas::{Canvas, Colour, mixed};
 
@@ -86,7 +86,7 @@ impl Choice {
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// Within the size limits of the network.
-    pub picture: &'a Picture,
+    pub picture: &'a Image,
     pub tokens: &'a [Token],
     /// With all its detail.
     pub alignment: &'a Alignment,

@@ -1,7 +1,7 @@
 //! A recognition as JSON.
 
 use comer::Ink;
-use comer::recognizer::Recognition;
+use comer::internal::recognizer::Recognition;
 use serde_json::{Value, json};
 
 use crate::recognize::{add_alignment, recognition_json};

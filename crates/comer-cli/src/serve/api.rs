@@ -7,8 +7,8 @@ use axum::body::Body;
 use axum::extract::{Query, Request, State as Shared};
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
-use comer::alignment::AlignmentDetail;
-use comer::weights::parameter_count;
+use comer::internal::alignment::AlignmentDetail;
+use comer::internal::weights::parameter_count;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

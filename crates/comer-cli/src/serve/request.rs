@@ -3,10 +3,11 @@
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Multipart, Request};
 use axum::http::{HeaderMap, StatusCode, header};
-use comer::alignment::AlignmentDetail;
-use comer::config::{SearchConfig, Strategy};
-use comer::recognizer::Options;
-use comer::{Ink, Picture, photo};
+use comer::internal::alignment::AlignmentDetail;
+use comer::internal::config::{SearchConfig, Strategy};
+use comer::internal::photo;
+use comer::internal::recognizer::Options;
+use comer::{Image, Ink};
 
 use super::limits::Limits;
 use super::problem::Problem;
@@ -26,7 +27,7 @@ pub struct Wanted {
 /// What bytes are said to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    Picture,
+    Image,
     InkMl,
     Json,
     /// The content decides.
@@ -95,7 +96,7 @@ fn kind_of(media_type: &str) -> Option<Kind> {
         "application/json" => Some(Kind::Json),
         "application/inkml+xml" | "application/xml" | "text/xml" => Some(Kind::InkMl),
         "application/octet-stream" | "" => Some(Kind::Any),
-        _ => media_type.starts_with("image/").then_some(Kind::Picture),
+        _ => media_type.starts_with("image/").then_some(Kind::Image),
     }
 }
 
@@ -150,20 +151,20 @@ async fn part(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem> {
 
 impl Upload {
     /// Reads the picture; ink comes with it, if it was ink.
-    pub fn read(&self, raw: bool, limits: &Limits) -> Result<(Picture, Option<Ink>), Problem> {
+    pub fn read(&self, raw: bool, limits: &Limits) -> Result<(Image, Option<Ink>), Problem> {
         let bytes = &self.bytes[..];
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
         let kind = match (self.kind, text.first()) {
             (Kind::Any, Some(b'<')) => Kind::InkMl,
             (Kind::Any, Some(b'[' | b'{')) => Kind::Json,
-            (Kind::Any, _) => Kind::Picture,
+            (Kind::Any, _) => Kind::Image,
             (kind, _) => kind,
         };
         let unreadable = |error: comer::Error| Problem::unreadable(error.to_string());
         let ink = match kind {
             Kind::InkMl => Ink::from_inkml(bytes),
             Kind::Json => Ink::from_json(text),
-            Kind::Picture | Kind::Any => {
+            Kind::Image | Kind::Any => {
                 let options = photo::Options { raw, ..photo::Options::default() };
                 return Ok((photo::read(bytes, &options).map_err(unreadable)?, None));
             }
@@ -212,7 +213,7 @@ mod tests {
     #[test]
     fn types_decide_unless_they_leave_it_open() {
         for (name, expected) in [
-            ("image/png", Some(Kind::Picture)),
+            ("image/png", Some(Kind::Image)),
             ("application/json", Some(Kind::Json)),
             ("text/xml", Some(Kind::InkMl)),
             ("application/octet-stream", Some(Kind::Any)),

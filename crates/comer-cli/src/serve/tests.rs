@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
-use comer::{Picture, Recognizer};
+use comer::{Image, Recognizer};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
@@ -34,7 +34,7 @@ fn cross() -> Vec<u8> {
 }
 
 fn flat(width: usize, height: usize) -> Vec<u8> {
-    Picture::new(width, height, vec![0; width * height]).unwrap().to_png().unwrap()
+    Image::new(width, height, vec![0; width * height]).unwrap().to_png().unwrap()
 }
 
 /// What came back.

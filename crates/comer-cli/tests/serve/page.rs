@@ -19,7 +19,7 @@ fn open(width: u32, height: u32) -> Option<(Server, Browser)> {
 fn write(browser: &Browser, kind: &str, name: &str) {
     let ink = Ink::from_inkml(&sample(name)).unwrap();
     let points = || ink.strokes().iter().flat_map(|stroke| &stroke.points);
-    let bounds = |axis: fn(&comer::ink::Point) -> f64| {
+    let bounds = |axis: fn(&comer::internal::ink::Point) -> f64| {
         points()
             .map(axis)
             .fold((f64::MAX, f64::MIN), |(least, most), value| (least.min(value), most.max(value)))
@@ -33,7 +33,7 @@ fn write(browser: &Browser, kind: &str, name: &str) {
     let [x, y, width, height] = [0, 1, 2, 3].map(|axis| place[axis].as_f64().unwrap());
     let factor = (0.85 * width / (right - left)).min(0.6 * height / (bottom - top)).min(1.2);
     for stroke in ink.strokes() {
-        let shift = |point: &comer::ink::Point| {
+        let shift = |point: &comer::internal::ink::Point| {
             [x + (point.x - (left + right) / 2.0) * factor, y + (point.y - (top + bottom) / 2.0) * factor]
         };
         browser.pointer(kind, &stroke.points.iter().map(shift).collect::<Vec<_>>());

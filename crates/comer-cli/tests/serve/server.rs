@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-use comer::Precision;
+use comer::internal::Precision;
 
 use super::common;
 

@@ -1,12 +1,12 @@
 //! Varies a picture's pixels, whatever they come from: as a camera or a scanner would.
 
-use comer::image::Picture;
+use comer::Image;
 use rand::{Rng, RngExt};
 
 use crate::recipe::Augmentation;
 
 /// The picture, blurred and noisy by chance up to what the recipe allows.
-pub fn spoil(picture: Picture, recipe: &Augmentation, random: &mut impl Rng) -> comer::Result<Picture> {
+pub fn spoil(picture: Image, recipe: &Augmentation, random: &mut impl Rng) -> comer::Result<Image> {
     if recipe.blur == 0.0 && recipe.noise == 0.0 {
         return Ok(picture);
     }
@@ -23,7 +23,7 @@ pub fn spoil(picture: Picture, recipe: &Augmentation, random: &mut impl Rng) -> 
         let mut normal = || (0..3).map(|_| random.random::<f32>() - 0.5).sum::<f32>() * 2.0;
         pixels.iter_mut().for_each(|pixel| *pixel += deviation * normal());
     }
-    Picture::new(width, height, pixels.iter().map(|pixel| pixel.round().clamp(0.0, 255.0) as u8).collect())
+    Image::new(width, height, pixels.iter().map(|pixel| pixel.round().clamp(0.0, 255.0) as u8).collect())
 }
 
 /// Gives a share of each pixel to either neighbour along a line; what would leave the picture stays. `lines` lines
@@ -50,10 +50,10 @@ mod tests {
 
     use super::*;
 
-    fn dot() -> Picture {
+    fn dot() -> Image {
         let mut pixels = vec![0; 5 * 7];
         pixels[2 * 7 + 3] = 240;
-        Picture::new(7, 5, pixels).unwrap()
+        Image::new(7, 5, pixels).unwrap()
     }
 
     #[test]
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn noise_stays_within_what_was_asked_for() {
         let recipe = Augmentation { noise: 20.0, ..Augmentation::default() };
-        let gray = Picture::new(100, 100, vec![128; 10_000]).unwrap();
+        let gray = Image::new(100, 100, vec![128; 10_000]).unwrap();
         let noisy = spoil(gray, &recipe, &mut ChaCha8Rng::seed_from_u64(3)).unwrap();
         let square = |&pixel: &u8| (f64::from(pixel) - 128.0).powi(2);
         let deviation = (noisy.pixels().iter().map(square).sum::<f64>() / 1e4).sqrt();

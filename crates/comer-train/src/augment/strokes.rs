@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use comer::TokenId;
-use comer::ink::{Ink, Point, Stroke, Symbol};
-use comer::vocab::PAD;
+use comer::internal::TokenId;
+use comer::internal::ink::{Ink, Point, Stroke, Symbol};
+use comer::internal::vocab::PAD;
 use rand::{Rng, RngExt};
 
 use super::{between, factor};
@@ -148,7 +148,7 @@ fn transform(strokes: &mut [Stroke], change: impl Fn(Point) -> Point) {
 
 #[cfg(test)]
 mod tests {
-    use comer::image::Picture;
+    use comer::Image;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
@@ -172,7 +172,7 @@ mod tests {
         let symbol = |strokes: &[usize]| Symbol { label: "x".into(), strokes: strokes.to_vec() };
         let ink = Ink::new(strokes.iter().map(scaled).collect()).unwrap();
         let ink = ink.with_symbols(vec![symbol(&[0]), symbol(&[1, 2])]).unwrap();
-        let picture = Picture::new(1, 1, vec![0]).unwrap();
+        let picture = Image::new(1, 1, vec![0]).unwrap();
         Sample {
             name: String::new(),
             tokens: vec![7, 8],

@@ -2,7 +2,7 @@
 //! attention of a formula to itself.
 
 use super::simd::vectorised;
-use comer::weights::Weights;
+use comer::internal::weights::Weights;
 use rayon::prelude::*;
 
 use super::linear::{Linear, drop_all};

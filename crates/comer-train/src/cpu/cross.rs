@@ -3,7 +3,7 @@
 
 mod norm;
 
-use comer::weights::Weights;
+use comer::internal::weights::Weights;
 use rayon::prelude::*;
 
 use self::norm::Head;

@@ -2,8 +2,8 @@
 //!
 //! Linear maps run over the tokens of all sequences at once, attention over each sequence for itself.
 
-use comer::TokenId;
-use comer::weights::Weights;
+use comer::internal::TokenId;
+use comer::internal::weights::Weights;
 use rayon::prelude::*;
 
 use super::attention::{SelfAttention, SelfTape};

@@ -5,8 +5,8 @@
 //! their own sizes.
 
 use super::simd::vectorised;
-use comer::config::{BLOCKS, ModelConfig};
-use comer::weights::{Tensor, Weights};
+use comer::internal::config::{BLOCKS, ModelConfig};
+use comer::internal::weights::{Tensor, Weights};
 use rayon::prelude::*;
 
 use super::correlate::correlate;

@@ -1,7 +1,7 @@
 //! Linear maps and layer norms over rows of numbers, one row for each token or cell, forward and backward.
 
 use super::simd::vectorised;
-use comer::weights::{Tensor, Weights};
+use comer::internal::weights::{Tensor, Weights};
 use rayon::prelude::*;
 
 use super::norm::{Drop, Statistics};

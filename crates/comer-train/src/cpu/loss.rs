@@ -1,8 +1,8 @@
 //! Cross entropy of the answers, with label smoothing, forward and backward at once.
 
 use super::simd::vectorised;
-use comer::TokenId;
-use comer::vocab::PAD;
+use comer::internal::TokenId;
+use comer::internal::vocab::PAD;
 use rayon::prelude::*;
 
 use super::scene::Scene;

@@ -1,8 +1,8 @@
 //! A whole training step on a CPU: pictures and their formulas in, the loss and the gradients of all weights out.
 
-use comer::TokenId;
-use comer::config::ModelConfig;
-use comer::weights::Weights;
+use comer::internal::TokenId;
+use comer::internal::config::ModelConfig;
+use comer::internal::weights::Weights;
 
 use super::decoder;
 use super::densenet::{DenseNet, Features, NormStatistics};

@@ -1,6 +1,6 @@
 //! Batch norm, ReLU and dropout in one pass over a channel's row, forward and backward.
 
-use comer::config::NORM_EPSILON;
+use comer::internal::config::NORM_EPSILON;
 
 /// Numbers that are summed side by side.
 const LANES: usize = 16;

@@ -4,8 +4,8 @@
 //! plane; the stretches of a few steps at a time become the columns of a matrix product.
 
 use super::simd::vectorised;
-use comer::config::{COVERAGE_KERNEL, ModelConfig};
-use comer::weights::{Tensor, Weights};
+use comer::internal::config::{COVERAGE_KERNEL, ModelConfig};
+use comer::internal::weights::{Tensor, Weights};
 
 use super::linear::{add, drop_all, entry};
 use super::norm::Drop;

@@ -1,10 +1,10 @@
 //! What the decoder reads: the formulas of a batch in both directions, each sequence in its own length beside the cells
 //! of its own picture.
 
-use comer::TokenId;
-use comer::config::ModelConfig;
-use comer::vocab::{EOS, PAD, SOS};
-use comer::weights::Weights;
+use comer::internal::TokenId;
+use comer::internal::config::ModelConfig;
+use comer::internal::vocab::{EOS, PAD, SOS};
+use comer::internal::weights::Weights;
 
 use super::grid::Grid;
 use super::norm::Drop;

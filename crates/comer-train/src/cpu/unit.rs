@@ -1,8 +1,8 @@
 //! What every step of the network is made of: a product or convolution, then batch norm, ReLU and dropout.
 
 use super::simd::vectorised;
-use comer::engine::kernels::{Activation, Kernels, Layout, PackedRows, Planes};
-use comer::weights::{Tensor, Weights};
+use comer::internal::engine::kernels::{Activation, Kernels, Layout, PackedRows, Planes};
+use comer::internal::weights::{Tensor, Weights};
 use rayon::prelude::*;
 
 use super::grid::{Grid, Place};

@@ -1,6 +1,6 @@
 //! What is wrong with a recipe, said so that it can be mended.
 
-use comer::ink::MOST_PEN;
+use comer::internal::ink::MOST_PEN;
 
 use super::Recipe;
 

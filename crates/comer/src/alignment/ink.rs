@@ -5,7 +5,7 @@
 //! them. A word, which is written in several letters, is read off its first: it looks at what follows on the line too.
 //! `docs/explain.md` tells how the limits were found.
 
-use crate::image::Picture;
+use crate::image::Image;
 
 /// The side of a cell in pixels: how much the encoder takes together.
 const CELL: usize = 16;
@@ -77,7 +77,7 @@ fn is_word(token: &str) -> bool {
 impl InkReading {
     /// What was read of a picture by tokens, each with its attention to cells in rows of `width`.
     pub fn new<'a>(
-        picture: &Picture,
+        picture: &Image,
         width: usize,
         tokens: impl IntoIterator<Item = (&'a str, &'a [f32])>,
     ) -> Self {
@@ -122,7 +122,7 @@ fn to_the_right(map: &[f32], width: usize) -> Vec<f32> {
 }
 
 /// The regions of a picture, and for each the cells that it has ink in, as numbers in rows of `width`.
-fn regions(picture: &Picture, width: usize) -> (Vec<Region>, Vec<Vec<usize>>) {
+fn regions(picture: &Image, width: usize) -> (Vec<Region>, Vec<Vec<usize>>) {
     let (columns, rows) = (picture.width(), picture.height());
     let mut left_over: Vec<bool> = picture.pixels().iter().map(|&pixel| pixel >= LEAST_INK).collect();
     let (mut regions, mut all_cells, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
@@ -166,12 +166,12 @@ mod tests {
     use super::*;
 
     /// Three bars of 10 pixels in a row of four cells: in the first, in the second, and across the last two.
-    fn bars() -> Picture {
+    fn bars() -> Image {
         let ink = |x: usize, y: usize| {
             y == 5 && ((2..12).contains(&x) || (18..28).contains(&x) || (40..60).contains(&x))
         };
         let pixels = (0..64 * 16).map(|i| if ink(i % 64, i / 64) { 255 } else { 0 }).collect();
-        Picture::new(64, 16, pixels).unwrap()
+        Image::new(64, 16, pixels).unwrap()
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
             .map(|byte| u8::from(byte == b'#') * 255)
             .collect();
         let found =
-            InkReading::new(&Picture::new(8, 4, pixels).unwrap(), 1, [("x", &[0.6][..]), ("y", &[0.7])]);
+            InkReading::new(&Image::new(8, 4, pixels).unwrap(), 1, [("x", &[0.6][..]), ("y", &[0.7])]);
         let boxes: Vec<_> = found
             .regions
             .iter()
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn an_empty_picture_has_nothing_to_read() {
-        let found = InkReading::new(&Picture::new(20, 20, vec![0; 400]).unwrap(), 2, [("x", &[0.25; 4][..])]);
+        let found = InkReading::new(&Image::new(20, 20, vec![0; 400]).unwrap(), 2, [("x", &[0.25; 4][..])]);
         assert_eq!(found, InkReading::default());
     }
 

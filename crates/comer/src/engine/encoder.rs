@@ -17,7 +17,7 @@ use super::Features;
 use super::kernels::{Activation, BLOCK, Buffer, Kernels, Layout, PackedRows, Planes};
 use crate::config::{BLOCKS, NORM_EPSILON};
 use crate::error::{Error, Result};
-use crate::image::{HEIGHT_LIMITS, Picture, WIDTH_LIMITS};
+use crate::image::{HEIGHT_LIMITS, Image, WIDTH_LIMITS};
 use crate::model_file::ModelFile;
 
 /// The encoder of a model, ready to read pictures; it may be used from many threads at once.
@@ -109,26 +109,21 @@ impl Encoder {
     /// Reads a picture within the size limits, on the threads of the current rayon pool.
     ///
     /// The result does not depend on their number.
-    pub fn encode(&self, picture: &Picture) -> Result<Features> {
+    pub fn encode(&self, picture: &Image) -> Result<Features> {
         self.encode_stepwise(picture, &mut |_| ())
     }
 
     /// As [`Self::encode`], but on this thread only: for those who read many pictures at once.
-    pub fn encode_alone(&self, picture: &Picture) -> Result<Features> {
+    pub fn encode_alone(&self, picture: &Image) -> Result<Features> {
         self.encode_on(&self.kernels.alone(), picture, &mut |_| ())
     }
 
     /// As [`Self::encode`], telling `done` of every step as it ends.
-    pub fn encode_stepwise(&self, picture: &Picture, done: &mut dyn FnMut(Step)) -> Result<Features> {
+    pub fn encode_stepwise(&self, picture: &Image, done: &mut dyn FnMut(Step)) -> Result<Features> {
         self.encode_on(&self.kernels, picture, done)
     }
 
-    fn encode_on(
-        &self,
-        kernels: &Kernels,
-        picture: &Picture,
-        done: &mut dyn FnMut(Step),
-    ) -> Result<Features> {
+    fn encode_on(&self, kernels: &Kernels, picture: &Image, done: &mut dyn FnMut(Step)) -> Result<Features> {
         let (width, height) = (picture.width(), picture.height());
         let within = |side, (least, most)| (least..=most).contains(&side);
         if !within(height, HEIGHT_LIMITS) || !within(width, WIDTH_LIMITS) {
@@ -136,7 +131,7 @@ impl Encoder {
                 "the network reads from {} x {} to {} x {}",
                 WIDTH_LIMITS.0, HEIGHT_LIMITS.0, WIDTH_LIMITS.1, HEIGHT_LIMITS.1
             );
-            return Err(Error::Picture { width, height, reason });
+            return Err(Error::Image { width, height, reason });
         }
         let spare = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffers = spare().pop().unwrap_or_default();
@@ -148,7 +143,7 @@ impl Encoder {
     fn run(
         &self,
         kernels: &Kernels,
-        picture: &Picture,
+        picture: &Image,
         buffers: &mut Buffers,
         done: &mut dyn FnMut(Step),
     ) -> Features {

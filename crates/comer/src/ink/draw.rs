@@ -7,7 +7,7 @@
 
 use super::{Ink, Point, Stroke};
 use crate::error::{Error, Result};
-use crate::image::Picture;
+use crate::image::Image;
 
 /// What the mean height of the strokes comes to, in pixels.
 const MEAN_HEIGHT: f32 = 28.0;
@@ -28,13 +28,13 @@ const FINEST: f64 = 1e12;
 
 impl Ink {
     /// The strokes as white ink on black, as the training pictures were drawn. A drawing that would be longer than
-    /// 4096 pixels is refused; [`Picture::fit`] brings any other within the network's limits.
-    pub fn draw(&self) -> Result<Picture> {
+    /// 4096 pixels is refused; [`Image::fit`] brings any other within the network's limits.
+    pub fn draw(&self) -> Result<Image> {
         self.draw_with(PEN)
     }
 
     /// The same with a square pen of `pen` by `pen` pixels, at most [`MOST_PEN`].
-    pub fn draw_with(&self, pen: usize) -> Result<Picture> {
+    pub fn draw_with(&self, pen: usize) -> Result<Image> {
         if !(1..=MOST_PEN).contains(&pen) {
             let reason = format!("a pen of {pen} pixels cannot draw, expected 1 to {MOST_PEN}");
             return Err(Error::Ink { format: "ink", reason });
@@ -52,7 +52,7 @@ impl Ink {
         let (width, height) = (width as usize, height as usize);
         let mut canvas = Canvas { width, pen, pixels: vec![0; width * height] };
         walk(&strokes, |_, at| canvas.dot(at));
-        Picture::new(width, height, canvas.pixels)
+        Image::new(width, height, canvas.pixels)
     }
 
     /// Tells of every pixel of [`Self::draw`] that the middle of the pen comes to, with the number of the stroke.

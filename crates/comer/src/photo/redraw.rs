@@ -7,7 +7,7 @@
 use super::Mask;
 use super::light::Strength;
 use super::shape::{centre_lines, parts, stroke_width};
-use crate::image::Picture;
+use crate::image::Image;
 
 /// What the mean height of the connected parts of a training picture is, pen taken off: measured on CROHME.
 const MEAN_HEIGHT: f32 = 30.5;
@@ -26,7 +26,7 @@ const MARGIN: usize = 13;
 const LONGEST_SIDE: f32 = 4096.0;
 
 /// The ink as a training picture; `None` without ink.
-pub fn to_training_size(mask: &Mask, strength: &Strength, level: f32) -> Option<Picture> {
+pub fn to_training_size(mask: &Mask, strength: &Strength, level: f32) -> Option<Image> {
     let (by_height, by_width) = (scale_by_height(mask)?, STROKE_WIDTH / stroke_width(mask)?);
     let most = (LONGEST_SIDE - 2.0 * MARGIN as f32) / mask.width.max(mask.height) as f32;
     if (by_height / by_width).max(by_width / by_height) <= AGREEMENT {
@@ -37,7 +37,7 @@ pub fn to_training_size(mask: &Mask, strength: &Strength, level: f32) -> Option<
 }
 
 /// The ink scaled as it is, with soft edges; `level` is what its pixels have at least. `None` without ink.
-pub fn scaled(mask: &Mask, strength: &Strength, level: f32, factor: f32) -> Option<Picture> {
+pub fn scaled(mask: &Mask, strength: &Strength, level: f32, factor: f32) -> Option<Image> {
     let parts = parts(mask);
     let left = parts.iter().map(|part| part.columns.0).min()?;
     let right = parts.iter().map(|part| part.columns.1).max()?;
@@ -92,11 +92,11 @@ pub fn scaled(mask: &Mask, strength: &Strength, level: f32, factor: f32) -> Opti
         pixels[(at / across + MARGIN - 1) * width + at % across + MARGIN - 1] =
             (level.clamp(0.0, 1.0) * 255.0).round() as u8;
     }
-    Picture::new(width, height, pixels).ok()
+    Image::new(width, height, pixels).ok()
 }
 
 /// The centre lines of the ink, scaled and drawn with the training pictures' pen; `None` without ink.
-pub fn redrawn(mask: &Mask, factor: f32) -> Option<Picture> {
+pub fn redrawn(mask: &Mask, factor: f32) -> Option<Image> {
     let lines = centre_lines(mask);
     let points: Vec<(usize, usize)> = (0..lines.ink.len())
         .filter(|&at| lines.ink[at])
@@ -133,7 +133,7 @@ pub fn redrawn(mask: &Mask, factor: f32) -> Option<Picture> {
             }
         }
     }
-    Picture::new(width, height, pixels).ok()
+    Image::new(width, height, pixels).ok()
 }
 
 /// What brings the symbols to the size of those of the training pictures; `None` without ink.

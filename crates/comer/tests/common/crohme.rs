@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use comer::image::Picture;
+use comer::Image;
 use zip::ZipArchive;
 
 pub struct Crohme {
@@ -34,12 +34,12 @@ impl Crohme {
     }
 
     /// A picture as the network takes it: an 8-bit bitmap, stored from the bottom row up.
-    pub fn picture(&mut self, set: &str, name: &str) -> Picture {
+    pub fn picture(&mut self, set: &str, name: &str) -> Image {
         let bytes = self.read(&format!("data/{set}/img/{name}.bmp"));
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
         let (start, width, height) = (number(10), number(18), number(22));
         let rows = bytes[start..].chunks(width.next_multiple_of(4)).take(height);
         let pixels = rows.rev().flat_map(|row| &row[..width]).copied().collect();
-        Picture::new(width, height, pixels).unwrap().fit().unwrap()
+        Image::new(width, height, pixels).unwrap().fit().unwrap()
     }
 }

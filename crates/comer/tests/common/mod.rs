@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use comer::checkpoint::{Hints, Setting, StateDict};
-use comer::image::Picture;
-use comer::weights::Tensor;
-use comer::{ModelFile, Vocab};
+use comer::Image;
+use comer::internal::checkpoint::{Hints, Setting, StateDict};
+use comer::internal::weights::Tensor;
+use comer::internal::{ModelFile, Vocab};
 use safetensors::{Dtype, SafeTensors};
 
 /// A file of the material beside the repository (`COMER_SHARED`, else `../shared`), or `None` with a line that says so.
@@ -95,12 +95,12 @@ impl Golden {
 }
 
 /// A bitmap of CROHME, straight from its zip.
-pub fn crohme_picture(zip: &Path, split: &str, name: &str) -> Picture {
+pub fn crohme_picture(zip: &Path, split: &str, name: &str) -> Image {
     let mut archive = zip::ZipArchive::new(std::fs::File::open(zip).unwrap()).unwrap();
     let mut bytes = Vec::new();
     archive.by_name(&format!("data/{split}/img/{name}.bmp")).unwrap().read_to_end(&mut bytes).unwrap();
     let grey = image::load_from_memory(&bytes).unwrap().into_luma8();
-    Picture::new(grey.width() as usize, grey.height() as usize, grey.into_raw()).unwrap()
+    Image::new(grey.width() as usize, grey.height() as usize, grey.into_raw()).unwrap()
 }
 
 /// The tiny random model of a golden file.

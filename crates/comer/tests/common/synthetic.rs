@@ -3,7 +3,7 @@
 //! In this order: the drawing is scaled, laid on a larger sheet, the sheet is ruled, ink and paper get their levels,
 //! light falls unevenly, the lens blurs, the sensor adds noise. Everything is reproducible: noise comes from a seed.
 
-use comer::photo::Grey;
+use comer::internal::photo::Grey;
 
 /// What happens to a drawing.
 #[derive(Clone, Copy, Debug)]

@@ -6,15 +6,15 @@ mod common;
 mod crohme;
 mod plain;
 
-use comer::config::{SearchConfig, Strategy};
-use comer::engine::Features;
-use comer::engine::decoder::Decoder;
-use comer::engine::encoder::Encoder;
-use comer::grammar::{Direction, Grammar};
-use comer::image::Picture;
-use comer::search::{Step, search};
-use comer::vocab::{EOS, SOS, TokenId};
-use comer::weights::Tensor;
+use comer::Image;
+use comer::internal::config::{SearchConfig, Strategy};
+use comer::internal::engine::Features;
+use comer::internal::engine::decoder::Decoder;
+use comer::internal::engine::encoder::Encoder;
+use comer::internal::grammar::{Direction, Grammar};
+use comer::internal::search::{Step, search};
+use comer::internal::vocab::{EOS, SOS, TokenId};
+use comer::internal::weights::Tensor;
 use common::{Golden, shared};
 use crohme::Crohme;
 
@@ -48,7 +48,7 @@ fn log_softmax(logits: &[f32]) -> impl Iterator<Item = f32> {
 }
 
 /// Compares what the engine does, given tokens, with everything that a golden file says under `prefix`.
-fn compare(model: &comer::ModelFile, golden: &Golden, prefix: &str, tokens: &Tensor) {
+fn compare(model: &comer::internal::ModelFile, golden: &Golden, prefix: &str, tokens: &Tensor) {
     let (config, vocab) = (&model.config, model.vocab.len());
     let decoder = Decoder::new(config, vocab, &model.weights).unwrap();
     let get = |name: &str| golden.tensors.get(&format!("{prefix}.{name}"));
@@ -104,21 +104,23 @@ fn every_layer_of_the_released_model_is_the_references() {
     else {
         return;
     };
-    let model = comer::checkpoint::import(weights, comer::Vocab::crohme(), &Default::default()).unwrap();
+    let model =
+        comer::internal::checkpoint::import(weights, comer::internal::Vocab::crohme(), &Default::default())
+            .unwrap();
     let golden = Golden::open(golden);
     compare(&model, &golden, "eval", golden.get("input.tokens"));
     compare(&model, &golden, "single", golden.get("single.tokens"));
 }
 
 /// A picture of a golden batch without its padding.
-fn picture(golden: &Golden, index: usize) -> Picture {
+fn picture(golden: &Golden, index: usize) -> Image {
     let (images, padding) = (golden.get("input.images"), golden.get("input.padding"));
     let (height, width) = (images.shape[2], images.shape[3]);
     let inside = |y: usize, x: usize| padding.data[(index * height + y) * width + x] == 0.0;
     let size = ((0..height).filter(|&y| inside(y, 0)).count(), (0..width).filter(|&x| inside(0, x)).count());
     let pixel = |y: usize, x: usize| (images.data[(index * height + y) * width + x] * 255.0) as u8;
     let pixels = (0..size.0).flat_map(|y| (0..size.1).map(move |x| pixel(y, x))).collect();
-    Picture::new(size.1, size.0, pixels).unwrap()
+    Image::new(size.1, size.0, pixels).unwrap()
 }
 
 #[test]
@@ -150,7 +152,9 @@ fn the_joint_search_of_the_released_model_is_the_references_and_can_be_kept_well
     else {
         return;
     };
-    let model = comer::checkpoint::import(weights, comer::Vocab::crohme(), &Default::default()).unwrap();
+    let model =
+        comer::internal::checkpoint::import(weights, comer::internal::Vocab::crohme(), &Default::default())
+            .unwrap();
     let encoder = Encoder::new(&model);
     let decoder = Decoder::new(&model.config, model.vocab.len(), &model.weights).unwrap();
     let grammar = Grammar::new(&model.vocab);
@@ -234,7 +238,7 @@ fn features_that_do_not_fit_are_refused() {
 
 #[test]
 fn a_search_that_nobody_waits_for_ends_at_the_next_step() {
-    use comer::recognizer::{Options, Recognizer};
+    use comer::internal::recognizer::{Options, Recognizer};
     let golden = Golden::tiny("fusion");
     let picture = picture(&golden, 0);
     let recognizer = Recognizer::new(golden.model("weights.")).unwrap();
@@ -262,7 +266,7 @@ fn a_search_that_nobody_waits_for_ends_at_the_next_step() {
 
 #[test]
 fn a_recognition_does_not_depend_on_the_number_of_threads() {
-    use comer::recognizer::{Options, Recognizer};
+    use comer::internal::recognizer::{Options, Recognizer};
     for coverage in COVERAGES {
         let golden = Golden::tiny(coverage);
         let recognizer = Recognizer::new(golden.model("weights.")).unwrap();

@@ -1,8 +1,8 @@
 //! The decoder as the paper's equations read, over the whole prefix at once and in f64: the oracle of the engine's.
 
-use comer::engine::Features;
-use comer::vocab::{PAD, TokenId};
-use comer::{Coverage, ModelFile};
+use comer::internal::engine::Features;
+use comer::internal::vocab::{PAD, TokenId};
+use comer::internal::{Coverage, ModelFile};
 
 type Matrix = Vec<Vec<f64>>;
 

@@ -1,6 +1,6 @@
 //! The batch norm of the refinement: each head has its own statistics, over all sequences.
 
-use comer::weights::Weights;
+use comer::internal::weights::Weights;
 use rayon::prelude::*;
 
 use crate::cpu::linear::{add, entry};

@@ -6,7 +6,7 @@
 
 use super::{Run, runs};
 use crate::engine::kernels::{Activation, BLOCK, Kernels, Layout, PackedRows};
-use crate::image::Picture;
+use crate::image::Image;
 
 const SIDE: usize = 7;
 /// What a pixel after the maximum looks at.
@@ -24,18 +24,18 @@ impl Stem {
     }
 
     /// Height and width after the convolution and the maximum.
-    pub(super) fn output_size(picture: &Picture) -> (usize, usize) {
+    pub(super) fn output_size(picture: &Image) -> (usize, usize) {
         (picture.height().div_ceil(2).div_ceil(2), picture.width().div_ceil(2).div_ceil(2))
     }
 
     /// Multiplications and additions of the convolution.
-    pub(super) fn operations(&self, picture: &Picture) -> u64 {
+    pub(super) fn operations(&self, picture: &Image) -> u64 {
         let pixels = picture.height().div_ceil(2) * picture.width().div_ceil(2);
         2 * (pixels * self.weights.rows() * self.weights.depth()) as u64
     }
 
     /// Fills the first channels of `output`.
-    pub(super) fn run(&self, kernels: &Kernels, picture: &Picture, (output, layout): (&mut [f32], Layout)) {
+    pub(super) fn run(&self, kernels: &Kernels, picture: &Image, (output, layout): (&mut [f32], Layout)) {
         let (height, width) = Self::output_size(picture);
         let hands = Hands::deal(picture, height, width);
         let channels = self.weights.rows();
@@ -65,7 +65,7 @@ impl Stem {
     }
 
     /// Puts zeros where a corner lies past the end of the convolution: after the ReLU nothing is below.
-    fn blank_missing(&self, picture: &Picture, block: usize, found: &mut [f32]) {
+    fn blank_missing(&self, picture: &Image, block: usize, found: &mut [f32]) {
         let (height, width) = Self::output_size(picture);
         let (rows, columns) = (picture.height().div_ceil(2), picture.width().div_ceil(2));
         for Run { y, x, lane, length } in runs(block, height, width) {
@@ -94,7 +94,7 @@ struct Hands {
 }
 
 impl Hands {
-    fn deal(picture: &Picture, height: usize, width: usize) -> Self {
+    fn deal(picture: &Image, height: usize, width: usize) -> Self {
         let (rows, columns) = (4 * height + REACH - 4, width + REACH / 4);
         let mut values = vec![0.0; 4 * rows * columns];
         let border = SIDE / 2;
