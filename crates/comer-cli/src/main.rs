@@ -8,6 +8,7 @@ mod compare;
 mod data;
 mod evaluate;
 mod explain;
+mod export;
 mod import;
 mod model;
 mod recognize;
@@ -38,6 +39,7 @@ enum Command {
     Compare(compare::Arguments),
     Bench(bench::Arguments),
     Import(import::Arguments),
+    Export(export::Arguments),
     Model(model::Arguments),
     Data(data::Arguments),
     #[cfg(feature = "train")]
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Data(arguments) => data::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Model(arguments) => model::run(&arguments),
         Command::Score(arguments) => score::run(&arguments),

@@ -1,0 +1,55 @@
+//! `comer export`: writes a model as ONNX files for other runtimes.
+
+mod decoder;
+mod encoder;
+mod layers;
+mod onnx;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use comer::internal::TokenId;
+use comer::internal::vocab::{EOS, PAD, SOS};
+use serde_json::json;
+
+use crate::common::ModelArgument;
+
+/// Export a model to ONNX.
+///
+/// Writes encoder.onnx (a picture of any size to features), decoder_step.onnx (one decoding step and its state) and
+/// vocab.json. docs/onnx.md describes their inputs and outputs.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  comer export onnx
+  comer export onnx --model fusion.safetensors
+  python3 examples/onnx_greedy.py onnx formula.png")]
+pub struct Arguments {
+    /// The folder to write to; created if it does not exist.
+    out: PathBuf,
+    #[command(flatten)]
+    model: ModelArgument,
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let model = arguments.model.read()?;
+    let out = &arguments.out;
+    std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+    let tokens: Vec<&str> =
+        (0..model.vocab.len()).filter_map(|id| model.vocab.token(id as TokenId)).collect();
+    let vocab = json!({ "tokens": tokens, "pad": PAD, "sos": SOS, "eos": EOS });
+    let config = serde_json::to_string(&model.config)?;
+    let metadata = [("config", config.as_str())];
+    write(&out.join("encoder.onnx"), &encoder::graph(&model).into_model("encoder", &metadata))?;
+    write(&out.join("decoder_step.onnx"), &decoder::graph(&model).into_model("decoder_step", &metadata))?;
+    write(&out.join("vocab.json"), serde_json::to_string_pretty(&vocab)?.as_bytes())?;
+    eprintln!("{}: encoder.onnx, decoder_step.onnx, vocab.json", out.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a file beside its place and renames it, so that a failure leaves no half of it.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let part = path.with_added_extension("part");
+    let written = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));
+    written.inspect_err(|_| _ = std::fs::remove_file(&part)).with_context(|| path.display().to_string())
+}
