@@ -20,8 +20,8 @@ fn samples() -> Samples {
         let picture = Image::new(48, 32, pixels).unwrap();
         let point = |x: usize, y: usize| Point { x: x as f64, y: y as f64 };
         let stroke = Stroke { points: vec![point(0, 0), point(10 + index, 28)] };
-        let ink = Some(Ink::new(vec![stroke]).unwrap());
-        Sample { name: index.to_string(), tokens, picture, ink, strokes: vec![30 + index as u16] }
+        let ink = Ink::new(vec![stroke]).unwrap();
+        Sample::with_picture(index.to_string(), tokens, picture).with_strokes(ink, vec![30 + index as u16])
     };
     Samples { training: (0..24).map(sample).collect(), ..Samples::default() }
 }

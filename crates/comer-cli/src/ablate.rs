@@ -105,7 +105,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             arguments.test
         );
     }
-    let samples = Samples::open(std::slice::from_ref(&arguments.data), &arguments.ink, &recipe.data, &vocab)?;
+    let samples = Samples::open(std::slice::from_ref(&arguments.data), &arguments.ink, &recipe, &vocab)?;
     tell(&samples);
     ctrlc::set_handler(interrupt).context("Ctrl-C cannot be watched")?;
     let mut results = Vec::new();

@@ -1,6 +1,8 @@
 //! `comer data`: makes sets of pictures with captions, and looks for what is wrong with them.
 
 mod check;
+#[cfg(feature = "train")]
+mod import;
 mod render;
 
 use std::process::ExitCode;
@@ -18,12 +20,16 @@ pub struct Arguments {
 #[derive(clap::Subcommand)]
 enum Command {
     Render(render::Arguments),
+    #[cfg(feature = "train")]
+    Import(import::Arguments),
     Check(check::Arguments),
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.command {
         Command::Render(arguments) => render::run(arguments),
+        #[cfg(feature = "train")]
+        Command::Import(arguments) => import::run(arguments),
         Command::Check(arguments) => check::run(arguments),
     }
 }

@@ -25,12 +25,13 @@ use crate::common::{read_vocab, use_threads};
   comer train configs/default.toml --data crohme.zip --out runs/default --resume
   comer train configs/default.toml --data crohme.zip --ink inkml/train --out runs/ink
   comer train configs/default.toml --data crohme.zip --device cpu,cpu --out runs/two-networks
+  comer train configs/bundled.toml --data sets --device cpu,cpu --out runs/bundled
   comer train configs/by-heart.toml --data crohme.zip --out runs/by-heart
   comer train configs/paper.toml --data crohme.zip --device cuda:0 --out runs/paper")]
 pub struct Arguments {
     /// The recipe, a TOML file; configs/ has some.
     recipe: PathBuf,
-    /// A CROHME zip or folder; several are learnt from together.
+    /// A CROHME zip or folder; several are learnt from together. For a recipe with [[data]], the folder of its sets.
     #[arg(long, value_name = "DIR_OR_ZIP", required = true)]
     data: Vec<PathBuf>,
     /// A folder of InkML files, whose names are those of the pictures, for variation of the strokes.
@@ -67,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let recipe = Recipe::open(&arguments.recipe)?;
     let vocab = read_vocab(arguments.vocab.as_deref())?;
     let mut backend = open_backend(&arguments.device, &recipe, &vocab)?;
-    let samples = Samples::open(&arguments.data, &arguments.ink, &recipe.data, &vocab)?;
+    let samples = Samples::open(&arguments.data, &arguments.ink, &recipe, &vocab)?;
     tell(&samples);
     ctrlc::set_handler(interrupt).context("Ctrl-C cannot be watched")?;
     let (folder, state) = match arguments.resume {
@@ -117,10 +118,15 @@ pub fn tell(samples: &Samples) {
     }
     let inks = samples.training.iter().filter(|sample| sample.ink.is_some()).count();
     eprintln!(
-        "comer: {} pictures to learn from, {inks} of them with strokes, {} held out",
+        "comer: {} pictures to learn from, {inks} of them with strokes, {} to validate with",
         samples.training.len(),
         samples.hold_out.len()
     );
+    if samples.sets.len() > 1 {
+        for set in &samples.sets {
+            eprintln!("comer: {}: {}", set.name, set.samples.len());
+        }
+    }
 }
 
 pub fn interrupt() {
@@ -149,7 +155,7 @@ fn finish(arguments: &Arguments, recipe: &Recipe, outcome: &Outcome) -> Result<E
     let out = arguments.out.display();
     if arguments.json {
         let text = json!({ "run": out.to_string(), "finished": finished, "epochs": epochs, "steps": steps,
-            recipe.validation.on.names().1: best });
+            recipe.validation.names().1: best });
         writeln!(std::io::stdout().lock(), "{text:#}")?;
     } else {
         writeln!(std::io::stdout().lock(), "{out}")?;
@@ -179,7 +185,7 @@ impl View {
         Self {
             bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
             epochs: recipe.epochs,
-            read: recipe.validation.on.names().0,
+            read: recipe.validation.names().0,
             terminal,
             spoke: Instant::now(),
             exp_rate: String::new(),

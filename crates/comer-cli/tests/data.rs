@@ -280,3 +280,58 @@ fn crohme_gets_the_captions_that_it_has() {
         assert!(same + may_differ >= count, "{split}: {same} of {count} captions are the same");
     }
 }
+
+#[cfg(feature = "train")]
+#[test]
+fn sources_become_a_stroke_set_without_test_captions_and_with_half_of_the_writers() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let picture = Image::new(40, 30, vec![255; 1200]).unwrap().to_png().unwrap();
+    write(at("crohme/2014/caption.txt"), "t\tx + 1\n");
+    write(at("crohme/2014/img/t.png"), &picture);
+    let writers = ["anna", "bert", "carl", "dora"];
+    for (number, writer) in writers.iter().enumerate() {
+        let annotation = format!("<ink><annotation type=\"writer\">{writer}</annotation>");
+        write(at(&format!("ink/{writer}.inkml")), ink(number, "$a^2$").replace("<ink>", &annotation));
+    }
+    write(at("ink/test.inkml"), ink(9, "x+1"));
+    write(
+        at("lines.jsonl"),
+        "{\"id\":\"1\",\"tokens\":\"a\",\"strokes\":[[0,0,9,99]],\"test_text\":1}\n\
+         {\"id\":\"2\",\"tokens\":\"< ,\",\"strokes\":[[0,0,9,99],[40,90,0,30]],\"boxes\":[[\"\\\\lt\",12,-2,-2,100],[\"COMMA\",30,80,50,130]],\"pen\":3.0}\n",
+    );
+    let import = |out: &str, sources: &[&str], more: &[&str]| {
+        let (out, tests) = (at(out), at("crohme"));
+        let sources: Vec<PathBuf> = sources.iter().map(|name| at(name)).collect();
+        let mut all = vec!["import", "--out", out.to_str().unwrap(), "--tests", tests.to_str().unwrap()];
+        all.extend(more);
+        let output = comer(&all, &sources.iter().map(|path| path.as_path()).collect::<Vec<_>>());
+        assert!(output.status.success(), "{output:?}");
+        (comer_train::stroke_set::read(&out).unwrap(), errors(&output))
+    };
+    let (records, told) = import("all.jsonl", &["ink", "lines.jsonl"], &[]);
+    assert_eq!(records.len(), 5);
+    assert!(told.contains("1 left out: a caption of the tests, the first test: x + 1"), "{told}");
+    assert!(told.contains("1 left out: marked test_text"), "{told}");
+    assert_eq!(records[4].symbols, [("<".to_string(), vec![0]), (",".to_string(), vec![1])]);
+    let halves = ["training", "validation"]
+        .map(|half| import("half.jsonl", &["ink"], &["--writers", half, "--source", "w"]).0);
+    let mut names: Vec<String> = halves.iter().flatten().filter_map(|record| record.writer.clone()).collect();
+    names.sort();
+    assert_eq!(names, writers.map(|name| format!("w/{name}")));
+    assert!(halves.iter().all(|half| !half.is_empty()), "{halves:?}");
+
+    // What was just imported is found again in its source, and its captions in the tests.
+    let check = |tests: &str, ink: &str| {
+        let (set, tests, ink) = (at("all.jsonl"), at(tests), at(ink));
+        let more = ["check", "--json", "--tests", tests.to_str().unwrap(), "--ink", ink.to_str().unwrap()];
+        comer(&more, &[&set])
+    };
+    write(at("others/three.inkml"), "<ink><trace>0 0, 40 9</trace><trace>0 9, 9 40</trace></ink>");
+    let good = check("crohme", "others");
+    assert!(good.status.success(), "{good:?}");
+    write(at("crohme/2014/caption.txt"), "t\ta ^ { 2 }\n");
+    let bad = check("crohme", "others");
+    assert_eq!(bad.status.code(), Some(1));
+    assert_eq!(json(&bad)["shared_captions"].as_array().unwrap().len(), 4);
+}

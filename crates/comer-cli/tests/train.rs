@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use comer::internal::ink::{Ink, Point, Stroke};
+use comer::internal::ink::{Ink, Point, Stroke, Symbol};
+use comer_train::stroke_set::Record;
 use serde_json::Value;
 
 /// The strokes of a few symbols, in a box of 10 by 10.
@@ -216,6 +217,72 @@ fn killed_or_interrupted_and_resumed_a_run_is_the_same_to_the_last_digit() {
             .map(|run| comer::internal::ModelFile::open(run.join("last.safetensors")).unwrap().weights);
         assert!(weights[0] == weights[1], "{name}: the weights differ");
     }
+}
+
+/// A set of sums by one writer, whose strokes are known, and what each is of.
+fn stroke_set(path: &Path, writer: &str, symbols: &[&str]) {
+    let mut records = Vec::new();
+    for (a, b) in symbols.iter().flat_map(|a| symbols.iter().map(move |b| (a, b))) {
+        let (mut strokes, mut owners) = (Vec::new(), Vec::new());
+        for (place, token) in [a, "+", b].into_iter().enumerate() {
+            let first = strokes.len();
+            for points in glyph(token) {
+                let point = |&(x, y): &(f64, f64)| Point { x: 14.0 * place as f64 + x, y };
+                strokes.push(Stroke { points: points.iter().map(point).collect() });
+            }
+            owners.push(Symbol { label: token.into(), strokes: (first..strokes.len()).collect() });
+        }
+        let ink = Ink::new(strokes).unwrap().with_symbols(owners).unwrap();
+        let mut record = Record::of(&format!("{a}{b}"), &format!("{a} + {b}"), &ink);
+        record.writer = Some(writer.into());
+        records.push(record);
+    }
+    comer_train::stroke_set::write(path, &records).unwrap();
+}
+
+#[test]
+fn sets_with_weights_are_learnt_from_and_a_resumed_run_is_the_same() {
+    let place = Place::new();
+    let set = |name: &str| place.data.join(name);
+    stroke_set(&set("a.jsonl"), "anna", &["1", "x", "7"]);
+    stroke_set(&set("b.jsonl"), "bert", &["0", "x"]);
+    stroke_set(&set("v.jsonl"), "carl", &["1", "0"]);
+    let data = r#"epoch_samples = 30
+[[data]]
+path = "a.jsonl"
+weight = 2.0
+[[data]]
+path = "b.jsonl"
+weight = [[0, 1.0], [2, 0.0]]
+[[data]]
+path = "."
+kind = "pictures"
+"#;
+    let text = RECIPE.replace("epochs = 4\n", &format!("epochs = 4\n{data}"));
+    let text =
+        text.replace("[data]\nhold_out = 0.1\n", "").replace("every = 1", "every = 1\nset = \"v.jsonl\"");
+    let text =
+        text.replace("scale = [0.9, 1.1]", "scale = [0.9, 1.1]\nborrow = 0.5\njitter = 0.1\npen = [2, 4]");
+    let text = text.replace("average = 0.9", "average = 0.9\nsymbols = 0.5");
+    let recipe = place.folder.path().join("sets.toml");
+    fs::write(&recipe, text).unwrap();
+    let whole = place.out("whole");
+    let output = done(place.train(&recipe, &whole, &[]));
+    assert!(
+        errors(&output).contains("61 pictures to learn from, 13 of them with strokes, 4 to validate with")
+    );
+    assert!(errors(&output).contains("of the validation set"), "{output:?}");
+    let provenance = comer::internal::ModelFile::open(whole.join("last.safetensors")).unwrap().provenance;
+    assert_eq!(provenance["training_sets"]["a.jsonl"], 9);
+    assert!(provenance["validation_token_match"].is_f64(), "{provenance:?}");
+
+    let out = place.out("interrupted");
+    let mut child = place.train(&recipe, &out, &[]).stderr(Stdio::null()).spawn().unwrap();
+    wait_for_log(&out, &mut child);
+    signal(&child, "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    done(place.train(&recipe, &out, &["--resume", "--threads", "1"]));
+    assert_eq!(log(&out), log(&whole));
 }
 
 #[test]

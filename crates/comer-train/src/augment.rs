@@ -3,6 +3,8 @@
 mod picture;
 mod strokes;
 
+use std::borrow::Cow;
+
 use comer::Image;
 use comer::internal::TokenId;
 use comer::internal::ink::PEN;
@@ -40,16 +42,20 @@ pub fn vary(
     };
     // The stored picture fits, and what a variation of it has become may not.
     let drawn = drawn.and_then(|drawn| Some((fitted(&drawn.0).ok()?, drawn)));
-    let (seen, picture, ink, strokes) = match &drawn {
-        Some((seen, (picture, ink, strokes))) => (seen.clone(), picture, Some(ink), strokes),
+    let (seen, size, ink, strokes) = match drawn {
+        Some((seen, (picture, ink, strokes))) => {
+            let size = (picture.width(), picture.height());
+            (seen, size, Some(Cow::Owned(ink)), Cow::Owned(strokes))
+        }
         None => {
-            let seen = fitted(&sample.picture).or_else(|_| sample.picture.clone().fit())?;
-            (seen, &sample.picture, sample.ink.as_ref(), &sample.strokes)
+            let stored = sample.picture()?;
+            let seen = fitted(&stored).or_else(|_| stored.into_owned().fit())?;
+            (seen, sample.size, sample.ink.as_ref().map(Cow::Borrowed), Cow::Borrowed(&sample.strokes))
         }
     };
     let seen = picture::spoil(seen, recipe, random)?;
     let symbols = match ink {
-        Some(ink) => symbols::of_cells(&seen, ink, (picture.width(), picture.height()), strokes),
+        Some(ink) => symbols::of_cells(&seen, &ink, size, &strokes),
         None => symbols::unknown(&seen),
     };
     Ok((seen, symbols))
@@ -100,8 +106,7 @@ mod tests {
             vec![line(&[(0.0, 0.0), (40.0, 100.0)]), line(&[(90.0, 0.0), (90.0, 120.0), (130.0, 60.0)])];
         let symbols = [0, 1].map(|stroke| Symbol { label: "x".into(), strokes: vec![stroke] }).to_vec();
         let ink = Ink::new(strokes).unwrap().with_symbols(symbols).unwrap();
-        let picture = ink.draw().unwrap();
-        Sample { name: "two".into(), tokens: vec![5, 6], picture, ink: Some(ink), strokes: vec![5, 6] }
+        Sample::with_ink("two".into(), vec![5, 6], ink, vec![5, 6]).unwrap()
     }
 
     #[test]
@@ -124,9 +129,9 @@ mod tests {
     fn without_variation_the_picture_is_the_stored_one_at_the_epochs_size() {
         let none = Augmentation { scale: [1.0, 1.0], ..Augmentation::default() };
         let (sample, mut random) = (sample(), ChaCha8Rng::seed_from_u64(0));
-        assert_eq!(vary(&sample, &hands(), &none, 1.0, &mut random).unwrap().0, sample.picture);
+        assert_eq!(vary(&sample, &hands(), &none, 1.0, &mut random).unwrap().0, *sample.picture().unwrap());
         let (half, _) = vary(&sample, &hands(), &none, 0.5, &mut random).unwrap();
-        assert_eq!(half.width(), (sample.picture.width() as f64 / 2.0).round_ties_even() as usize);
+        assert_eq!(half.width(), (sample.size.0 as f64 / 2.0).round_ties_even() as usize);
     }
 
     #[test]
@@ -151,10 +156,7 @@ mod tests {
             let pen = Augmentation { pen: [side, side], scale: [1.0, 1.0], ..Augmentation::default() };
             let (picture, symbols) =
                 vary(&sample, &hands(), &pen, 1.0, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
-            assert_eq!(
-                (picture.width(), picture.height()),
-                (sample.picture.width(), sample.picture.height())
-            );
+            assert_eq!((picture.width(), picture.height()), sample.size);
             assert!(symbols.contains(&5) && symbols.contains(&6));
             picture.pixels().iter().filter(|&&pixel| pixel > 0).count()
         };

@@ -13,8 +13,9 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::augment::{self, Hands};
 use crate::error::{Error, Result};
+use crate::picks::picks;
 use crate::recipe::{Batches, Order, Recipe};
-use crate::samples::Sample;
+use crate::samples::{Sample, Samples};
 
 /// Pictures and their formulas.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,13 +29,14 @@ pub struct Batch {
 }
 
 /// The samples of each batch of an epoch, by their places. The same for the same seed and epoch.
-pub fn plan(samples: &[Sample], recipe: &Recipe, epoch: usize) -> Vec<Vec<usize>> {
-    let mut random = generator(recipe.seed, epoch, usize::MAX);
-    let mut order: Vec<usize> = (0..samples.len()).collect();
+pub fn plan(samples: &Samples, recipe: &Recipe, epoch: usize) -> Vec<Vec<usize>> {
+    let mut random = generator([recipe.seed, epoch as u64, u64::MAX, 0]);
+    let mut order = picks(samples, recipe, epoch);
+    let samples = &samples.training;
     let limits = &recipe.batches;
     match limits.order {
         Order::Area => {
-            order.sort_by_key(|&index| area(&samples[index]));
+            order.sort_by_key(|&index| samples[index].area());
             let mut batches = group(samples, &order, limits, recipe.size(epoch));
             batches.shuffle(&mut random);
             batches
@@ -51,22 +53,18 @@ pub fn plan(samples: &[Sample], recipe: &Recipe, epoch: usize) -> Vec<Vec<usize>
 
 /// Reorders the samples of a step so that its batches have about the same area: devices that share them wait less.
 fn deal(samples: &[Sample], step: &mut [usize], batches: usize) {
-    step.sort_by_key(|&index| Reverse(area(&samples[index])));
+    step.sort_by_key(|&index| Reverse(samples[index].area()));
     let room = step.len().div_ceil(batches);
     let mut hands = vec![(0, Vec::new()); batches];
     // The largest first, each to the hand that has least so far.
     for &index in step.iter() {
         let free = hands.iter_mut().filter(|(_, own)| own.len() < room);
         let (sum, own) = free.min_by_key(|(sum, _)| *sum).expect("there is room for all");
-        *sum += area(&samples[index]);
+        *sum += samples[index].area();
         own.push(index);
     }
     let dealt: Vec<usize> = hands.into_iter().flat_map(|(_, own)| own).collect();
     step.copy_from_slice(&dealt);
-}
-
-fn area(sample: &Sample) -> usize {
-    sample.picture.width() * sample.picture.height()
 }
 
 /// Fills batches in the given order up to the limits.
@@ -74,7 +72,7 @@ fn group(samples: &[Sample], order: &[usize], limits: &Batches, size: f64) -> Ve
     let mut batches: Vec<Vec<usize>> = Vec::new();
     let mut largest = 0.0f64;
     for &index in order {
-        let own = area(&samples[index]) as f64 * size * size;
+        let own = samples[index].area() as f64 * size * size;
         match batches.last_mut() {
             Some(batch)
                 if batch.len() < limits.pictures
@@ -93,9 +91,9 @@ fn group(samples: &[Sample], order: &[usize], limits: &Batches, size: f64) -> Ve
 }
 
 /// A generator for one purpose: nothing else that was drawn before changes it, so that a run can go on anywhere.
-fn generator(seed: u64, epoch: usize, batch: usize) -> ChaCha8Rng {
+pub(crate) fn generator(purpose: [u64; 4]) -> ChaCha8Rng {
     let mut bytes = [0; 32];
-    for (part, value) in bytes.chunks_exact_mut(8).zip([seed, epoch as u64, batch as u64]) {
+    for (part, value) in bytes.chunks_exact_mut(8).zip(purpose) {
         part.copy_from_slice(&value.to_le_bytes());
     }
     ChaCha8Rng::from_seed(bytes)
@@ -110,7 +108,7 @@ pub fn make(
     place: usize,
     own: &[usize],
 ) -> Result<Batch> {
-    let mut random = generator(recipe.seed, epoch, place);
+    let mut random = generator([recipe.seed, epoch as u64, place as u64, 0]);
     let size = recipe.size(epoch);
     let picture = |&index: &usize| {
         let sample: &Sample = &samples[index];
@@ -126,7 +124,7 @@ pub fn make(
 /// Hands the batches of an epoch from place `first` on to `use_batch`, in order, while threads make the next ones.
 /// `use_batch` answers whether to go on.
 pub fn each(
-    samples: &[Sample],
+    samples: &Samples,
     recipe: &Recipe,
     epoch: usize,
     first: usize,
@@ -135,6 +133,7 @@ pub fn each(
     const WORKERS: usize = 2;
     const AHEAD: usize = 4;
     let plan = plan(samples, recipe, epoch);
+    let samples = &samples.training[..];
     let hands = Hands::of(samples);
     let next = AtomicUsize::new(first);
     std::thread::scope(|scope| {
@@ -178,15 +177,13 @@ pub fn each(
 mod tests {
     use super::*;
 
-    fn samples(count: usize) -> Vec<Sample> {
-        (0..count)
-            .map(|index| {
-                let (width, height) = (20 + 7 * (index % 13), 16 + index % 5);
-                let picture = Image::new(width, height, vec![0; width * height]).unwrap();
-                let tokens = vec![3 + index as u16];
-                Sample { name: index.to_string(), tokens, picture, ink: None, strokes: Vec::new() }
-            })
-            .collect()
+    fn samples(count: usize) -> Samples {
+        let sample = |index: usize| {
+            let (width, height) = (20 + 7 * (index % 13), 16 + index % 5);
+            let picture = Image::new(width, height, vec![0; width * height]).unwrap();
+            Sample::with_picture(index.to_string(), vec![3 + index as u16], picture)
+        };
+        Samples { training: (0..count).map(sample).collect(), ..Samples::default() }
     }
 
     fn recipe(order: Order) -> Recipe {
@@ -206,7 +203,7 @@ mod tests {
             all.sort();
             assert_eq!(all, (0..50).collect::<Vec<_>>());
             for batch in &plans[0] {
-                let largest = batch.iter().map(|&index| area(&samples[index])).max().unwrap();
+                let largest = batch.iter().map(|&index| samples.training[index].area()).max().unwrap();
                 assert!(batch.len() <= 4 && (batch.len() == 1 || largest * batch.len() <= 6000), "{batch:?}");
             }
         }
@@ -220,7 +217,7 @@ mod tests {
         assert_eq!(plan.len(), 8);
         for step in plan.chunks_exact(2) {
             let [a, b] = [&step[0], &step[1]]
-                .map(|batch| batch.iter().map(|&index| area(&samples[index])).sum::<usize>() as f64);
+                .map(|batch| batch.iter().map(|&index| samples.training[index].area()).sum::<usize>() as f64);
             assert!((a / b - 1.0).abs() < 0.1, "{a} and {b}");
         }
     }

@@ -1,8 +1,8 @@
 //! Trains CoMER models: recipe and data in, a model file out.
 //!
 //! [`cpu`] is the network with its own backward pass; [`initial`] makes the weights that training starts from. A run in
-//! the order of its work: [`recipe`], [`samples`], [`augment`], [`batches`], [`backend`], [`optimizer`] with its
-//! [`schedule`], [`validation`], [`checkpoint`], all of it in [`trainer`]. Other devices implement
+//! the order of its work: [`recipe`], [`samples`] of [`stroke_set`]s, [`picks`], [`augment`], [`batches`], [`backend`],
+//! [`optimizer`] with its [`schedule`], [`validation`], [`checkpoint`], all of it in [`trainer`]. Other devices implement
 //! [`backend::Backend`], as the crate `comer-burn` does for GPUs.
 
 pub mod augment;
@@ -14,11 +14,13 @@ pub mod curves;
 pub mod error;
 pub mod initial;
 pub mod optimizer;
+pub mod picks;
 pub mod position;
 pub mod recipe;
 pub mod run_folder;
 pub mod samples;
 pub mod schedule;
+pub mod stroke_set;
 pub mod symbols;
 pub mod trainer;
 pub mod validation;

@@ -1,6 +1,7 @@
 //! A recipe: all that a run depends on, in one TOML file. The defaults are the paper's.
 
 mod check;
+mod data;
 
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use comer::internal::config::{ModelConfig, SearchConfig, Strategy};
 use comer::internal::ink::PEN;
 use serde::{Deserialize, Serialize};
 
+pub use self::data::{ByEpoch, Data, DataSet, SetKind};
 use crate::error::{Error, Result};
 
 /// Everything that a run depends on but the data itself.
@@ -16,8 +18,10 @@ use crate::error::{Error, Result};
 pub struct Recipe {
     /// Chooses the initial weights, the order of the batches, the augmentation and what is dropped.
     pub seed: u64,
-    /// How often the training set is read.
+    /// How often the training set is read, or how many times `epoch_samples`.
     pub epochs: usize,
+    /// Samples in an epoch; 0 for every sample once. Sets with weights need it.
+    pub epoch_samples: usize,
     /// The shape of the network.
     pub model: ModelConfig,
     /// What is learnt from.
@@ -32,22 +36,6 @@ pub struct Recipe {
     pub schedule: Schedule,
     /// How progress is judged.
     pub validation: Validation,
-}
-
-/// What is learnt from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Data {
-    /// The split of the data set.
-    pub split: String,
-    /// The share that is kept for validation; all pictures of a formula are on the same side.
-    pub hold_out: f64,
-    /// Formulas with more tokens are left out of training.
-    pub most_tokens: usize,
-    /// Pictures with more pixels are left out of training.
-    pub most_pixels: usize,
-    /// At most so many samples, the first of the data, are learnt from; 0 for all.
-    pub samples: usize,
 }
 
 /// How pictures are brought together.
@@ -177,9 +165,12 @@ pub enum ScheduleKind {
 pub struct Validation {
     /// After every so many epochs.
     pub every: usize,
-    /// What is read.
+    /// What is read, unless `set` names something else.
     pub on: ValidationSet,
-    /// At most so many pictures; 0 for all.
+    /// A set of strokes that is read instead, in the folder of the data. Whoever wrote in it is left out of training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
+    /// At most so many pictures, evenly from all of the set; 0 for all.
     pub pictures: usize,
     /// How the formulas are searched for.
     pub strategy: Strategy,
@@ -200,12 +191,13 @@ pub enum ValidationSet {
     Training,
 }
 
-impl ValidationSet {
-    /// For people, and for the keys of a table.
-    pub fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::HoldOut => ("hold-out", "hold_out_token_match"),
-            Self::Training => ("training set", "training_token_match"),
+impl Validation {
+    /// What is read, for people and for the keys of a table.
+    pub fn names(&self) -> (&'static str, &'static str) {
+        match (&self.set, self.on) {
+            (Some(_), _) => ("validation set", "validation_token_match"),
+            (None, ValidationSet::HoldOut) => ("hold-out", "hold_out_token_match"),
+            (None, ValidationSet::Training) => ("training set", "training_token_match"),
         }
     }
 }
@@ -215,6 +207,7 @@ impl Default for Recipe {
         Self {
             seed: 7,
             epochs: 300,
+            epoch_samples: 0,
             model: ModelConfig::default(),
             data: Data::default(),
             batches: Batches::default(),
@@ -223,12 +216,6 @@ impl Default for Recipe {
             schedule: Schedule::default(),
             validation: Validation::default(),
         }
-    }
-}
-
-impl Default for Data {
-    fn default() -> Self {
-        Self { split: "train".into(), hold_out: 0.05, most_tokens: 200, most_pixels: 320_000, samples: 0 }
     }
 }
 
@@ -284,6 +271,7 @@ impl Default for Validation {
         Self {
             every: 2,
             on: ValidationSet::HoldOut,
+            set: None,
             pictures: 0,
             strategy: Strategy::Joint,
             beam: 10,
@@ -315,7 +303,7 @@ impl Recipe {
     /// How validation searches.
     pub fn search(&self) -> SearchConfig {
         let Validation { strategy, beam, .. } = self.validation;
-        SearchConfig { strategy, beam, max_length: self.data.most_tokens.max(2), ..SearchConfig::default() }
+        SearchConfig { strategy, beam, max_length: self.data.longest().max(2), ..SearchConfig::default() }
     }
 
     /// The factor of the size in an epoch.
@@ -337,7 +325,7 @@ mod tests {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
             Recipe::open(&folder.join(name)).unwrap()
         };
-        for name in ["default.toml", "further.toml", "ablation.toml", "by-heart.toml"] {
+        for name in ["default.toml", "further.toml", "bundled.toml", "ablation.toml", "by-heart.toml"] {
             open(name);
         }
         assert_eq!(open("paper.toml"), Recipe::default());

@@ -1,6 +1,10 @@
-//! What is learnt from and what progress is judged by: pictures with their tokens and, where known, their strokes.
+//! What is learnt from and what progress is judged by: pictures or strokes with their tokens.
 
+mod sets;
+
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use comer::Image;
@@ -11,58 +15,110 @@ use comer::internal::{TokenId, Vocab};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::recipe;
+use crate::recipe::{self, Recipe};
 
-/// A picture and its formula.
+/// A picture, or the strokes that it is drawn from, and its formula.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// The picture's name.
     pub name: String,
     /// The formula.
     pub tokens: Vec<TokenId>,
-    /// White ink on black.
-    pub picture: Image,
+    /// White ink on black; where there is none it is drawn from the ink.
+    picture: Option<Image>,
     /// The strokes it was drawn from, if they are at hand.
     pub ink: Option<Ink>,
     /// The symbol that each stroke belongs to; padding where that is not known.
     pub strokes: Vec<TokenId>,
+    /// Width and height of the picture.
+    pub size: (usize, usize),
+}
+
+impl Sample {
+    /// A sample with a picture of its own.
+    pub fn with_picture(name: String, tokens: Vec<TokenId>, picture: Image) -> Self {
+        let size = (picture.width(), picture.height());
+        Self { name, tokens, picture: Some(picture), ink: None, strokes: Vec::new(), size }
+    }
+
+    /// A sample whose picture is drawn whenever it is needed, refused if the picture does not fit the network.
+    /// `strokes` are the symbols of the strokes.
+    pub fn with_ink(
+        name: String,
+        tokens: Vec<TokenId>,
+        ink: Ink,
+        strokes: Vec<TokenId>,
+    ) -> comer::Result<Self> {
+        let picture = ink.draw()?;
+        let size = (picture.width(), picture.height());
+        picture.fit()?;
+        Ok(Self { name, tokens, picture: None, ink: Some(ink), strokes, size })
+    }
+
+    /// The same sample with the strokes of its picture, and their symbols.
+    pub fn with_strokes(mut self, ink: Ink, strokes: Vec<TokenId>) -> Self {
+        (self.ink, self.strokes) = (Some(ink), strokes);
+        self
+    }
+
+    /// The picture as it was stored, or as it is drawn.
+    pub fn picture(&self) -> comer::Result<Cow<'_, Image>> {
+        match (&self.picture, &self.ink) {
+            (Some(picture), _) => Ok(Cow::Borrowed(picture)),
+            (None, Some(ink)) => ink.draw().map(Cow::Owned),
+            (None, None) => unreachable!("a sample has a picture or ink"),
+        }
+    }
+
+    /// Pixels of the picture.
+    pub fn area(&self) -> usize {
+        self.size.0 * self.size.1
+    }
 }
 
 /// The samples of a run.
 #[derive(Debug, Default)]
 pub struct Samples {
-    /// To learn from.
+    /// To learn from, set by set.
     pub training: Vec<Sample>,
-    /// To judge progress by: no formula of it is learnt from.
+    /// The sets of `[[data]]`, or all of `[data]` as one.
+    pub sets: Vec<Set>,
+    /// To judge progress by: no formula of it (of a hold-out) or no writer (of a validation set) is learnt from.
     pub hold_out: Vec<Sample>,
     /// What could not be used, and why; each costs one sample or one ink.
     pub problems: Vec<String>,
 }
 
+/// A part of the training samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Set {
+    /// Its path in the recipe.
+    pub name: String,
+    /// Its samples within the training samples.
+    pub samples: Range<usize>,
+}
+
 impl Samples {
-    /// Reads data sets (zips or folders in CROHME's layout) and, from folders of InkML, the strokes of their pictures,
+    /// Reads what a recipe learns from. With `[[data]]`, `data` is the one folder that holds the sets. Otherwise it is
+    /// data sets (zips or folders in CROHME's layout), and `ink` folders of InkML with the strokes of their pictures,
     /// which are found by the files' names.
-    pub fn open(data: &[PathBuf], ink: &[PathBuf], recipe: &recipe::Data, vocab: &Vocab) -> Result<Self> {
+    pub fn open(data: &[PathBuf], ink: &[PathBuf], recipe: &Recipe, vocab: &Vocab) -> Result<Self> {
+        if !recipe.data.sets.is_empty() {
+            return match (data, ink) {
+                ([folder], []) => Self::open_sets(folder, recipe, vocab),
+                _ => Err(Error::Data(
+                    "the recipe has [[data]]: expected one --data, the folder of its sets, and no --ink"
+                        .into(),
+                )),
+            };
+        }
+        if recipe.validation.set.is_some() {
+            return Err(Error::Data("validation.set needs [[data]] in the recipe".into()));
+        }
+        let recipe = &recipe.data;
         let mut samples = Self::default();
         for path in data {
-            let set = Dataset::open(path, &recipe.split)?;
-            samples.problems.extend(set.problems);
-            for sample in set.samples {
-                let comer::internal::dataset::Sample { name, caption, picture } = sample;
-                // A picture of a shape that fits no network would stop the run when its turn comes.
-                match picture.clone().fit().and_then(|_| vocab.encode(&caption)) {
-                    Ok(tokens) => {
-                        samples.training.push(Sample {
-                            name,
-                            tokens,
-                            picture,
-                            ink: None,
-                            strokes: Vec::new(),
-                        });
-                    }
-                    Err(error) => samples.problems.push(format!("{name}: {error}")),
-                }
-            }
+            samples.read_pictures(path, &recipe.split, vocab)?;
         }
         samples.split(recipe);
         samples.find_ink(ink, vocab)?;
@@ -75,28 +131,44 @@ impl Samples {
         Ok(samples)
     }
 
+    /// Adds a split of a set in CROHME's layout.
+    fn read_pictures(&mut self, path: &Path, split: &str, vocab: &Vocab) -> Result<()> {
+        let set = Dataset::open(path, split)?;
+        self.problems.extend(set.problems);
+        for comer::internal::dataset::Sample { name, caption, picture } in set.samples {
+            // A picture of a shape that fits no network would stop the run when its turn comes.
+            match picture.clone().fit().and_then(|_| vocab.encode(&caption)) {
+                Ok(tokens) => self.training.push(Sample::with_picture(name, tokens, picture)),
+                Err(error) => self.problems.push(format!("{name}: {error}")),
+            }
+        }
+        Ok(())
+    }
+
     /// Divides samples into training and hold-out by their formulas, and leaves out of training what is too large.
     fn split(&mut self, recipe: &recipe::Data) {
         let all = std::mem::take(&mut self.training);
         let (hold_out, training): (Vec<Sample>, Vec<Sample>) =
             all.into_iter().partition(|sample| share(&sample.tokens) < recipe.hold_out);
-        let fits = |sample: &Sample| {
-            let pixels = sample.picture.width() * sample.picture.height();
-            sample.tokens.len() <= recipe.most_tokens && pixels <= recipe.most_pixels
-        };
-        let (training, large): (Vec<Sample>, Vec<Sample>) = training.into_iter().partition(fits);
+        let training = self.leave_out_large(training, recipe.most_tokens, recipe.most_pixels);
+        (self.training, self.hold_out) = (training, hold_out);
+        if recipe.samples > 0 {
+            self.training.truncate(recipe.samples);
+        }
+        self.sets = vec![Set { name: recipe.split.clone(), samples: 0..self.training.len() }];
+    }
+
+    fn leave_out_large(&mut self, samples: Vec<Sample>, tokens: usize, pixels: usize) -> Vec<Sample> {
+        let fits = |sample: &Sample| sample.tokens.len() <= tokens && sample.area() <= pixels;
+        let (kept, large): (Vec<Sample>, Vec<Sample>) = samples.into_iter().partition(fits);
         if let [first, more @ ..] = &large[..] {
             let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-            let (tokens, pixels) = (recipe.most_tokens, recipe.most_pixels);
             self.problems.push(format!(
                 "{}{more}: over {tokens} tokens or {pixels} pixels, left out of training",
                 first.name
             ));
         }
-        (self.training, self.hold_out) = (training, hold_out);
-        if recipe.samples > 0 {
-            self.training.truncate(recipe.samples);
-        }
+        kept
     }
 
     fn find_ink(&mut self, folders: &[PathBuf], vocab: &Vocab) -> Result<()> {
@@ -106,8 +178,7 @@ impl Samples {
         }
         let read = |sample: &mut Sample| match read_ink(files.get(&sample.name)?) {
             Ok(ink) => {
-                sample.strokes = symbols_of_strokes(&ink, vocab);
-                sample.ink = Some(ink);
+                (sample.strokes, sample.ink) = (symbols_of_strokes(&ink, vocab), Some(ink));
                 None
             }
             Err(reason) => Some(reason),
@@ -173,13 +244,8 @@ mod tests {
     #[test]
     fn no_formula_is_on_both_sides() {
         let picture = Image::new(1, 1, vec![0]).unwrap();
-        let sample = |index: u16| Sample {
-            name: index.to_string(),
-            tokens: vec![3 + index % 50, 4],
-            picture: picture.clone(),
-            ink: None,
-            strokes: Vec::new(),
-        };
+        let sample =
+            |index: u16| Sample::with_picture(index.to_string(), vec![3 + index % 50, 4], picture.clone());
         let mut samples = Samples { training: (0..400).map(sample).collect(), ..Samples::default() };
         samples.split(&recipe::Data { hold_out: 0.2, ..recipe::Data::default() });
         let (training, hold_out) = (samples.training.len(), samples.hold_out.len());
@@ -193,13 +259,8 @@ mod tests {
     #[test]
     fn what_is_too_large_is_left_out_and_named_and_what_is_too_much_is_not_learnt() {
         let picture = Image::new(20, 10, vec![0; 200]).unwrap();
-        let sample = |name: &str, tokens: usize| Sample {
-            name: name.into(),
-            tokens: vec![5; tokens],
-            picture: picture.clone(),
-            ink: None,
-            strokes: Vec::new(),
-        };
+        let sample =
+            |name: &str, tokens: usize| Sample::with_picture(name.into(), vec![5; tokens], picture.clone());
         let mut samples =
             Samples { training: vec![sample("short", 3), sample("long", 9)], ..Samples::default() };
         samples.split(&recipe::Data { hold_out: 0.0, most_tokens: 5, ..recipe::Data::default() });
@@ -244,7 +305,8 @@ mod tests {
             std::fs::write(place.join(format!("img/{name}.png")), picture.to_png().unwrap()).unwrap();
         }
         let data = recipe::Data { hold_out: 0.0, ..recipe::Data::default() };
-        let samples = Samples::open(&[folder.path().into()], &[], &data, &Vocab::crohme()).unwrap();
+        let recipe = Recipe { data, ..Recipe::default() };
+        let samples = Samples::open(&[folder.path().into()], &[], &recipe, &Vocab::crohme()).unwrap();
         assert_eq!(samples.training.len(), 1);
         assert!(samples.problems[0].starts_with("thin: "), "{:?}", samples.problems);
     }

@@ -1,5 +1,6 @@
 //! The training loop, from the first step to the last, and from any checkpoint on.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ use crate::initial::{random_model, symbol_map};
 use crate::optimizer;
 use crate::recipe::{Recipe, ValidationSet};
 use crate::run_folder::{RunFolder, model_file};
-use crate::samples::Samples;
+use crate::samples::{Sample, Samples};
 use crate::validation::{Validated, validate};
 
 /// A loss so far above that of guessing (the logarithm of the vocabulary) has exploded.
@@ -84,7 +85,7 @@ pub struct Outcome {
     pub epochs: usize,
     /// Steps done.
     pub steps: u64,
-    /// The best ExpRate by token match on the hold-out, of those at the last size of the pictures.
+    /// The best ExpRate by token match on what is validated with, of those at the last size of the pictures.
     pub best: Option<f64>,
 }
 
@@ -102,7 +103,7 @@ impl Trainer<'_> {
     /// Trains from `state` to the recipe's last epoch.
     pub fn run(mut self, mut state: Checkpoint, watch: &mut dyn FnMut(Event)) -> Result<Outcome> {
         let lengths: Vec<usize> = (0..self.recipe.epochs)
-            .map(|epoch| batches::plan(&self.samples.training, self.recipe, epoch).len())
+            .map(|epoch| batches::plan(self.samples, self.recipe, epoch).len())
             .collect();
         let place = &state.place;
         if let Some(&length) = lengths.get(place.epoch).filter(|&&length| place.batch > length) {
@@ -149,7 +150,7 @@ impl Trainer<'_> {
         let (samples, recipe) = (self.samples, self.recipe);
         let mut group: Vec<Batch> = Vec::new();
         let mut began = Instant::now();
-        batches::each(&samples.training, recipe, state.place.epoch, state.place.batch, |place, batch| {
+        batches::each(samples, recipe, state.place.epoch, state.place.batch, |place, batch| {
             group.push(batch);
             if group.len() < recipe.batches.accumulate && place + 1 < length {
                 return Ok(true);
@@ -263,8 +264,8 @@ impl Trainer<'_> {
     fn validate(&self, state: &Checkpoint) -> Result<Option<Validated>> {
         let recipe = self.recipe;
         let samples = match recipe.validation.on {
-            ValidationSet::HoldOut => &self.samples.hold_out,
-            ValidationSet::Training => &self.samples.training,
+            ValidationSet::Training if recipe.validation.set.is_none() => &self.samples.training,
+            _ => &self.samples.hold_out,
         };
         let count = match recipe.validation.pictures {
             0 => samples.len(),
@@ -275,20 +276,24 @@ impl Trainer<'_> {
         }
         let model = self.model(state);
         let size = recipe.size(state.place.epoch);
-        Ok(Some(validate(model, &samples[..count], &recipe.search(), size)?))
+        let chosen: Vec<&Sample> = (0..count).map(|index| &samples[index * samples.len() / count]).collect();
+        Ok(Some(validate(model, &chosen, &recipe.search(), size)?))
     }
 
     /// The model as it would be used.
     fn model(&self, state: &Checkpoint) -> ModelFile {
         let mut provenance = self.provenance.clone();
         let place = &state.place;
+        let sets: BTreeMap<&str, usize> =
+            self.samples.sets.iter().map(|set| (&set.name[..], set.samples.len())).collect();
         for (key, value) in [
             ("epochs", json!(place.epoch)),
             ("steps", json!(place.step)),
             ("hours", json!((place.seconds / 36.0).round() / 100.0)),
             ("training_pictures", json!(self.samples.training.len())),
+            ("training_sets", json!(sets)),
             ("hold_out_pictures", json!(self.samples.hold_out.len())),
-            (self.recipe.validation.on.names().1, json!(place.exp_rate)),
+            (self.recipe.validation.names().1, json!(place.exp_rate)),
             ("recipe", json!(self.recipe)),
         ] {
             provenance.insert(key.into(), value);

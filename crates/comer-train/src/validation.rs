@@ -1,4 +1,4 @@
-//! How well a model reads the hold-out: by the engine that will read for its users, not by the network that learns.
+//! How well a model reads what it has not learnt from: by the engine that will read for its users, not by the network that learns.
 
 use comer::Image;
 use comer::internal::recognizer::{Options, Recognizer};
@@ -24,12 +24,18 @@ impl Validated {
 }
 
 /// Reads the samples at a size factor and counts those whose tokens are all right.
-pub fn validate(model: ModelFile, samples: &[Sample], search: &SearchConfig, size: f64) -> Result<Validated> {
+pub fn validate(
+    model: ModelFile,
+    samples: &[&Sample],
+    search: &SearchConfig,
+    size: f64,
+) -> Result<Validated> {
     let vocab = model.vocab.clone();
     let recognizer = Recognizer::new(model)?;
     let options = Options { search: search.clone(), ..Options::default() };
-    let resize = |sample: &Sample| {
-        if size == 1.0 { Ok(sample.picture.clone()) } else { sample.picture.scale(size) }
+    let resize = |sample: &&Sample| {
+        let picture = sample.picture()?;
+        if size == 1.0 { Ok(picture.into_owned()) } else { picture.scale(size) }
     };
     let pictures: Vec<Image> = samples.iter().map(resize).collect::<comer::Result<_>>()?;
     let readings = recognizer.recognize_batch(&pictures, &options);

@@ -51,13 +51,26 @@ pub struct Ink {
     strokes: Vec<Stroke>,
     symbols: Vec<Symbol>,
     annotations: Vec<(String, String)>,
+    scale: Option<f64>,
 }
 
 impl Ink {
     /// Ink of `strokes`, refused when there is nothing to draw, or more than the limits of this module.
     pub fn new(strokes: Vec<Stroke>) -> Result<Self> {
         check(&strokes).map_err(|reason| Error::Ink { format: "ink", reason })?;
-        Ok(Self { strokes, symbols: Vec::new(), annotations: Vec::new() })
+        Ok(Self { strokes, symbols: Vec::new(), annotations: Vec::new(), scale: None })
+    }
+
+    /// The same ink, drawn with `scale` pixels to a unit instead of by the mean height of its strokes: for strokes that
+    /// were traced from a picture, whose heights say nothing.
+    pub fn with_scale(mut self, scale: Option<f64>) -> Self {
+        self.scale = scale;
+        self
+    }
+
+    /// Pixels to a unit, where they do not follow from the strokes.
+    pub fn scale(&self) -> Option<f64> {
+        self.scale
     }
 
     /// The same ink with its symbols, refused when one has no stroke or a stroke that the ink lacks.

@@ -1,5 +1,8 @@
 //! `comer data check`: what a data set holds, and what is wrong with it.
 
+#[cfg(feature = "train")]
+mod strokes;
+
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -25,14 +28,24 @@ use crate::common::{progress_bar, read_vocab, use_threads};
 /// names that are there twice, pictures whose shape the network cannot take, and pictures that are in two splits. Then
 /// the exit code is 1. Pictures over the size limits, which are scaled when read, and pictures that are twice in one
 /// split are only told.
+///
+/// Of a stroke set (a .jsonl) the records are checked, and that it shares nothing with test sets: no caption with --tests,
+/// no ink with --ink, that is half of an expression's curved strokes, at least three, in the same places.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer data check crohme.zip
+  comer data check sets/crohme.jsonl --tests crohme.zip --ink inkml/2014 --ink inkml/2016
   comer data check data --split train --split 2014 --json")]
 pub struct Arguments {
-    /// A CROHME folder or zip.
-    #[arg(value_name = "DIR_OR_ZIP")]
+    /// A CROHME folder or zip, or a stroke set.
+    #[arg(value_name = "DIR_OR_ZIP_OR_JSONL")]
     data: PathBuf,
+    /// For a stroke set: a CROHME zip or folder, whose captions (of all splits but `train`) the set must not have.
+    #[arg(long, value_name = "DIR_OR_ZIP")]
+    tests: Option<PathBuf>,
+    /// For a stroke set: a folder of InkML, whose ink the set must not have.
+    #[arg(long, value_name = "DIR")]
+    ink: Vec<PathBuf>,
     /// The split to check; may be given several times [default: all].
     #[arg(long, value_name = "NAME")]
     split: Vec<String>,
@@ -70,6 +83,15 @@ struct Findings {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     use_threads(arguments.threads)?;
     let vocab = read_vocab(arguments.vocab.as_deref())?;
+    if arguments.data.extension().is_some_and(|ending| ending == "jsonl") {
+        #[cfg(feature = "train")]
+        return strokes::run(arguments, &vocab);
+        #[cfg(not(feature = "train"))]
+        bail!("{}: this program was built without the feature `train`", arguments.data.display());
+    }
+    if arguments.tests.is_some() || !arguments.ink.is_empty() {
+        bail!("--tests and --ink are for a stroke set: expected a file ending in .jsonl");
+    }
     let splits =
         if arguments.split.is_empty() { Dataset::splits(&arguments.data)? } else { arguments.split.clone() };
     if splits.is_empty() {

@@ -87,7 +87,7 @@ pub(super) fn rewrite(
         *point = Point { x: cosine * x - sine * y, y: sine * x + cosine * y };
     }
     let (strokes, names) = strokes.into_iter().unzip();
-    Ok((Ink::new(strokes)?, names))
+    Ok((Ink::new(strokes)?.with_scale(ink.scale()), names))
 }
 
 /// The box around strokes.
@@ -148,7 +148,6 @@ fn transform(strokes: &mut [Stroke], change: impl Fn(Point) -> Point) {
 
 #[cfg(test)]
 mod tests {
-    use comer::Image;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
@@ -172,14 +171,7 @@ mod tests {
         let symbol = |strokes: &[usize]| Symbol { label: "x".into(), strokes: strokes.to_vec() };
         let ink = Ink::new(strokes.iter().map(scaled).collect()).unwrap();
         let ink = ink.with_symbols(vec![symbol(&[0]), symbol(&[1, 2])]).unwrap();
-        let picture = Image::new(1, 1, vec![0]).unwrap();
-        Sample {
-            name: String::new(),
-            tokens: vec![7, 8],
-            picture,
-            ink: Some(ink),
-            strokes: vec![7, 8, 8, PAD],
-        }
+        Sample::with_ink(String::new(), vec![7, 8], ink, vec![7, 8, 8, PAD]).unwrap()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use comer::internal::ink::MOST_PEN;
 
-use super::Recipe;
+use super::{Recipe, ValidationSet};
 
 impl Recipe {
     /// What makes no sense, if anything does.
@@ -68,7 +68,36 @@ impl Recipe {
                 "augmentation.sizes = {sizes:?}: expected [first epoch, factor from 0.1 to 4] in the order of epochs, the first one 0"
             ));
         }
-        Ok(())
+        self.validate_sets()
+    }
+
+    fn validate_sets(&self) -> Result<(), String> {
+        let sets = &self.data.sets;
+        for set in sets {
+            if set.path.is_empty() {
+                return Err("[[data]] without path: expected a file or folder within that of --data".into());
+            }
+            if !set.weight.is_valid() {
+                return Err(format!(
+                    "[[data]] {}: weight = {:?}: expected a number of at least 0, or [first epoch, number] in the order of epochs, the first one 0",
+                    set.path, set.weight
+                ));
+            }
+        }
+        if sets.is_empty() {
+            return Ok(());
+        }
+        if self.epoch_samples == 0 {
+            return Err("[[data]] without epoch_samples: expected how many samples make an epoch".into());
+        }
+        if self.validation.set.is_none() && self.validation.on == ValidationSet::HoldOut {
+            return Err("[[data]] without validation.set: expected a set that is not learnt from".into());
+        }
+        let empty = (0..self.epochs).find(|&epoch| sets.iter().all(|set| set.weight.at(epoch) == 0.0));
+        match empty {
+            Some(epoch) => Err(format!("[[data]]: in epoch {} all weights are 0", epoch + 1)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -39,7 +39,7 @@ impl Ink {
             let reason = format!("a pen of {pen} pixels cannot draw, expected 1 to {MOST_PEN}");
             return Err(Error::Ink { format: "ink", reason });
         }
-        let strokes = pixels(&whole_numbers(&self.strokes));
+        let strokes = pixels(self);
         let furthest = |axis: usize| strokes.iter().flatten().map(|point| point[axis]).max().unwrap_or(0);
         let side = |axis: usize| furthest(axis).saturating_add(2 * MARGIN as i64);
         let (width, height) = (side(0), side(1));
@@ -55,9 +55,15 @@ impl Ink {
         Image::new(width, height, canvas.pixels)
     }
 
+    /// How many pixels of [`Self::draw`] make a unit of the strokes' coordinates.
+    pub fn pixels_per_unit(&self) -> f64 {
+        let (strokes, unit) = whole_numbers(&self.strokes);
+        f64::from(factor(self, &strokes, unit)) * unit
+    }
+
     /// Tells of every pixel of [`Self::draw`] that the middle of the pen comes to, with the number of the stroke.
     pub fn pen(&self, mut tell: impl FnMut(usize, [usize; 2])) {
-        let strokes = pixels(&whole_numbers(&self.strokes));
+        let strokes = pixels(self);
         walk(&strokes, |stroke, at| tell(stroke, at.map(|side| side as usize + MARGIN)));
     }
 }
@@ -72,8 +78,8 @@ fn walk(strokes: &[Vec<[i64; 2]>], mut tell: impl FnMut(usize, [i64; 2])) {
     }
 }
 
-/// The strokes in whole numbers, fine enough for heights to be rounded down.
-fn whole_numbers(strokes: &[Stroke]) -> Vec<Vec<Point>> {
+/// The strokes in whole numbers, fine enough for heights to be rounded down, and how many of these make a unit.
+fn whole_numbers(strokes: &[Stroke]) -> (Vec<Vec<Point>>, f64) {
     let points = || strokes.iter().flat_map(|stroke| &stroke.points);
     let whole = points().all(|point| point.x.fract() == 0.0 && point.y.fract() == 0.0);
     let mut unit = if whole { 1.0 } else { 1000.0 };
@@ -87,16 +93,16 @@ fn whole_numbers(strokes: &[Stroke]) -> Vec<Vec<Point>> {
     let (left, top) = if far { (least(|point| point.x), least(|point| point.y)) } else { (0.0, 0.0) };
     let round = |value: f64| (value * unit + 0.5).floor();
     let convert = |point: &Point| Point { x: round(point.x - left), y: round(point.y - top) };
-    strokes.iter().map(|stroke| stroke.points.iter().map(convert).collect()).collect()
+    (strokes.iter().map(|stroke| stroke.points.iter().map(convert).collect()).collect(), unit)
 }
 
 /// The points of each stroke in pixels from the left and the top of the ink.
-fn pixels(strokes: &[Vec<Point>]) -> Vec<Vec<[i64; 2]>> {
-    let mean = mean_height(strokes.iter().map(Vec::as_slice)).floor();
-    let factor = if mean > 0.0 { MEAN_HEIGHT / mean as f32 } else { 1.0 };
+fn pixels(ink: &Ink) -> Vec<Vec<[i64; 2]>> {
+    let (strokes, unit) = whole_numbers(&ink.strokes);
+    let factor = factor(ink, &strokes, unit);
     let scale = |value: f64| (value as f32 * factor) as i64;
     let mut scaled: Vec<Vec<[i64; 2]>> = Vec::with_capacity(strokes.len());
-    for stroke in strokes {
+    for stroke in &strokes {
         scaled.push(stroke.iter().map(|point| [scale(point.x), scale(point.y)]).collect());
     }
     for axis in 0..2 {
@@ -104,6 +110,16 @@ fn pixels(strokes: &[Vec<Point>]) -> Vec<Vec<[i64; 2]>> {
         scaled.iter_mut().flatten().for_each(|point| point[axis] = point[axis].saturating_sub(least));
     }
     scaled
+}
+
+/// What whole numbers, of which `unit` make a unit, are multiplied by.
+fn factor(ink: &Ink, strokes: &[Vec<Point>], unit: f64) -> f32 {
+    let mean = mean_height(strokes.iter().map(Vec::as_slice)).floor();
+    match ink.scale {
+        Some(scale) => (scale / unit) as f32,
+        None if mean > 0.0 => MEAN_HEIGHT / mean as f32,
+        None => 1.0,
+    }
 }
 
 /// Mean height of the strokes that are more than a tenth as high as the tallest; where all are flat (a minus sign
@@ -213,6 +229,15 @@ mod tests {
         for (name, ink, expected) in table {
             assert_eq!(size(&ink), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_given_scale_replaces_the_rule() {
+        let ink = ink(&[&[(0.0, 0.0), (40.0, 100.0)]]);
+        assert_eq!(size(&ink), (11 + 26, 28 + 26));
+        assert!((ink.pixels_per_unit() - 0.28).abs() < 1e-6);
+        assert_eq!(size(&ink.clone().with_scale(Some(0.25))), (10 + 26, 25 + 26));
+        assert_eq!(size(&ink.clone().with_scale(Some(0.25)).with_scale(None)), size(&ink));
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn read(bytes: &[u8]) -> Result<Ink, String> {
     if let Some(latex) = file.get("latex").and_then(Value::as_str) {
         annotations.push(("truth".to_string(), latex.to_string()));
     }
-    Ok(Ink { strokes, symbols: Vec::new(), annotations })
+    Ok(Ink { strokes, symbols: Vec::new(), annotations, scale: None })
 }
 
 fn stroke(value: &Value, most: usize) -> Result<Vec<Point>, String> {

@@ -165,7 +165,7 @@ impl Contents {
             }
         }
         check(&self.strokes)?;
-        Ok(Ink { strokes: self.strokes, symbols, annotations: self.annotations })
+        Ok(Ink { strokes: self.strokes, symbols, annotations: self.annotations, scale: None })
     }
 }
 

@@ -1,0 +1,72 @@
+//! Which samples an epoch has: every one once, or of each set as many as its weight says.
+
+use rand::seq::SliceRandom;
+
+use crate::batches::generator;
+use crate::recipe::Recipe;
+use crate::samples::Samples;
+
+/// The samples of an epoch, by their places in the training samples, set by set. A set is gone through in a random order
+/// to its end before any of its samples comes again, whatever its part of each epoch is.
+pub fn picks(samples: &Samples, recipe: &Recipe, epoch: usize) -> Vec<usize> {
+    if recipe.epoch_samples == 0 {
+        return (0..samples.training.len()).collect();
+    }
+    let shares = |epoch: usize| match recipe.data.sets.is_empty() {
+        true => vec![recipe.epoch_samples],
+        false => recipe.data.shares(epoch, recipe.epoch_samples),
+    };
+    let mut before = vec![0; samples.sets.len()];
+    for earlier in 0..epoch {
+        before.iter_mut().zip(shares(earlier)).for_each(|(sum, share)| *sum += share);
+    }
+    let mut picks = Vec::with_capacity(recipe.epoch_samples);
+    for (number, ((set, share), first)) in samples.sets.iter().zip(shares(epoch)).zip(before).enumerate() {
+        let size = set.samples.len();
+        let mut at = first;
+        while at < first + share {
+            let pass = at / size;
+            let mut order: Vec<usize> = set.samples.clone().collect();
+            order.shuffle(&mut generator([recipe.seed, pass as u64, number as u64, 1]));
+            let until = (first + share).min((pass + 1) * size);
+            picks.extend(&order[at - pass * size..until - pass * size]);
+            at = until;
+        }
+    }
+    picks
+}
+
+#[cfg(test)]
+mod tests {
+    use comer::Image;
+
+    use super::*;
+    use crate::samples::{Sample, Set};
+
+    #[test]
+    fn weights_say_how_many_and_no_sample_comes_again_before_all_have_come() {
+        let picture = Image::new(20, 16, vec![0; 320]).unwrap();
+        let sample = |index: u16| Sample::with_picture(index.to_string(), vec![3], picture.clone());
+        let sets = [0..10, 10..17].map(|samples| Set { name: String::new(), samples });
+        let samples =
+            Samples { training: (0..17).map(sample).collect(), sets: sets.into(), ..Samples::default() };
+        let text = "epoch_samples = 9\n[[data]]\npath = \"a\"\nweight = [[0, 2.0], [3, 0.0]]\n[[data]]\npath = \"b\"\n[validation]\nset = \"v\"";
+        let recipe = Recipe::parse(text).unwrap();
+        let epochs: Vec<Vec<usize>> = (0..5).map(|epoch| picks(&samples, &recipe, epoch)).collect();
+        assert_eq!(epochs, (0..5).map(|epoch| picks(&samples, &recipe, epoch)).collect::<Vec<_>>());
+        let of = |epoch: usize, set: usize| {
+            epochs[epoch].iter().filter(|&pick| samples.sets[set].samples.contains(pick)).count()
+        };
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(|epoch| (of(epoch, 0), of(epoch, 1))),
+            [(6, 3), (6, 3), (6, 3), (0, 9), (0, 9)]
+        );
+        // 18 of the first set in three epochs, 27 of the second in five.
+        for (set, times) in [(0, 1..=2), (1, 3..=4)] {
+            for index in samples.sets[set].samples.clone() {
+                let seen = epochs.iter().flatten().filter(|&&pick| pick == index).count();
+                assert!(times.contains(&seen), "sample {index} came {seen} times");
+            }
+        }
+    }
+}
