@@ -47,11 +47,13 @@ pub fn assign(record: &mut Record, boxes: &[(String, i32, i32, i32, i32)]) -> Re
     let mut strokes = Vec::new();
     for packed in &record.strokes {
         let points = unpack(packed);
-        // A stroke that one box holds nearly all of is that symbol's.
-        let held = |index: usize| points.iter().filter(|&&at| bounds[index].distance(at) <= 2).count();
-        let whole = (0..bounds.len())
-            .filter(|&index| 10 * held(index) >= 9 * points.len())
-            .min_by_key(|&index| bounds[index].area());
+        // A stroke that is nearly all within one box, and mostly in no smaller one, is that symbol's.
+        let own: Vec<usize> = points.iter().filter_map(|&at| nearest(at)).collect();
+        let whole = (0..bounds.len()).find(|&index| {
+            let held = points.iter().filter(|&&at| bounds[index].distance(at) <= 2).count();
+            let nearest = own.iter().filter(|&&own| own == index).count();
+            10 * held >= 9 * points.len() && 10 * nearest >= 6 * points.len()
+        });
         let owners: Vec<usize> = match whole {
             Some(index) => vec![index; points.len().max(2) - 1],
             None if points.len() == 1 => nearest(points[0]).into_iter().collect(),
@@ -139,8 +141,8 @@ mod tests {
             (label.to_string(), corners[0], corners[1], corners[2], corners[3])
         };
         let boxes =
-            [label("1", [0, 100, 40, 0]), label("2", [60, 0, 100, 100]), label("3", [0, 0, 400, 300])];
-        let points = [[10, 10], [10, 90], [38, 90], [62, 90], [90, 10], [104, 10]];
+            [label("1", [0, 100, 40, 0]), label("2", [44, 0, 100, 100]), label("3", [0, 0, 400, 300])];
+        let points = [[10, 10], [10, 90], [38, 90], [48, 90], [90, 10], [104, 10]];
         let far = [[200, 200], [300, 250]];
         let dot = [[20, 20]];
         let mut record = Record {
