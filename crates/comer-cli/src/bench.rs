@@ -139,7 +139,7 @@ fn scribble(width: usize, height: usize) -> Result<Image> {
 fn encode(encoder: &Encoder, pictures: &[Image]) -> u64 {
     let mut operations = 0;
     for picture in pictures {
-        let _ = encoder.encode_stepwise(picture, &mut |step| operations += step.operations);
+        let _ = encoder.encode_profiled(picture, &mut |step| operations += step.operations);
     }
     operations
 }

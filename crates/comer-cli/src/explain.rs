@@ -16,8 +16,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use comer::Image;
 use comer::internal::alignment::AlignmentDetail;
-use comer::internal::grammar::Direction;
-use comer::internal::recognizer::{Options, Recognition, Recognizer, Token};
+use comer::internal::direction::Direction;
+use comer::internal::recognizer::{Options, Recognition, Recognizer};
+use comer::internal::token::Token;
 use comer::internal::{Coverage, input, photo};
 
 use crate::common::{ModelArgument, use_threads};

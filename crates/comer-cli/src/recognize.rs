@@ -203,7 +203,7 @@ fn to_json(name: &str, recognition: &Recognition, milliseconds: f64) -> Value {
 /// A recognition as JSON.
 pub fn recognition_json(recognition: &Recognition) -> Value {
     let formula = |formula: &Formula| {
-        let token = |token: &comer::internal::recognizer::Token| json!({ "token": token.text, "confidence": token.confidence });
+        let token = |token: &comer::internal::token::Token| json!({ "token": token.text, "confidence": token.confidence });
         json!({
             "latex": formula.latex,
             "tokens": formula.tokens.iter().map(token).collect::<Vec<_>>(),

@@ -15,7 +15,6 @@ pub mod error;
 pub mod initial;
 pub mod optimizer;
 pub mod picks;
-pub mod position;
 pub mod recipe;
 pub mod run_folder;
 pub mod samples;

@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 use comer::Image;
 use comer::Ink;
 use comer::internal::TokenId;
+use comer::internal::config::CELL_SIZE as CELL;
 use comer::internal::vocab::{PAD, SOS};
 
-/// Pixels along each side of a cell: the encoder halves its picture four times, rounding up.
-const CELL: usize = 16;
 /// A cell without ink; no symbol has this number.
 pub const NOTHING: TokenId = SOS;
 

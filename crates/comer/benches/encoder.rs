@@ -32,7 +32,8 @@ fn main() {
         None => Kernels::detect(),
     };
     let threads = option("--threads").map_or(1, |number| number.parse().expect("a number of threads"));
-    let encoder = Encoder::with_kernels(&made_up_model(), kernels);
+    let model = made_up_model();
+    let encoder = Encoder::with_kernels(&model.config, &model.weights, kernels);
     let clock: fn() -> Duration = if threads == 1 { cpu_time } else { wall_time };
     println!("{:?}, {threads} thread(s), best of {ROUNDS} rounds", kernels.isa());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
@@ -58,13 +59,13 @@ fn measure(encoder: &Encoder, clock: fn() -> Duration, threads: usize) {
 
             let mut round: BTreeMap<&str, (u64, Duration)> = BTreeMap::new();
             let mut last = clock();
-            let mut observe = |step: comer::internal::engine::encoder::Step| {
+            let mut observe = |step: comer::internal::engine::encoder::Stage| {
                 let now = clock();
                 let entry = round.entry(step.name).or_default();
                 *entry = (entry.0 + step.operations, entry.1 + (now - last));
                 last = clock();
             };
-            encoder.encode_stepwise(picture, &mut observe).expect("a size within the limits");
+            encoder.encode_profiled(picture, &mut observe).expect("a size within the limits");
             operations[index] = round.values().map(|(operations, _)| operations).sum();
             for (name, (operations, time)) in round {
                 let entry = steps[index].entry(name).or_insert((operations, Duration::MAX));

@@ -16,11 +16,12 @@ use std::time::Duration;
 use comer::internal::checkpoint::{Hints, import};
 use comer::internal::config::{SearchConfig, Strategy};
 use comer::internal::engine::decoder::Decoder;
+use comer::internal::engine::decoder_state::DecoderState;
 use comer::internal::engine::encoder::Encoder;
 use comer::internal::engine::kernels::{Isa, Kernels};
-use comer::internal::engine::reading::Reading;
 use comer::internal::grammar::Grammar;
-use comer::internal::search::{Step, search};
+use comer::internal::search::search;
+use comer::internal::step_decoder::StepDecoder;
 use comer::internal::{Vocab, vocab::TokenId};
 
 fn main() {
@@ -50,7 +51,7 @@ fn main() {
     let config = SearchConfig { strategy, grammar: flag("--grammar"), ..Default::default() };
 
     let model = import(weights, Vocab::crohme(), &Hints::default()).expect("the released weights");
-    let encoder = Encoder::with_kernels(&model, kernels);
+    let encoder = Encoder::with_kernels(&model.config, &model.weights, kernels);
     let decoder =
         Decoder::with_kernels(&model.config, model.vocab.len(), &model.weights, kernels).expect("a decoder");
     let grammar = Grammar::new(&model.vocab);
@@ -74,9 +75,9 @@ fn main() {
             let start = cpu_time();
             let features = encoder.encode(&picture).expect("features");
             let encoded = cpu_time();
-            let reading = decoder.read(&features).expect("a reading");
+            let reading = decoder.start(&features).expect("a reading");
             let mut counted = Counted { reading, steps: 0, rows: 0 };
-            let answers = search(&mut counted, &config, &grammar);
+            let answers = search(&mut counted, &config, &grammar, &|| Ok(())).expect("no interrupt");
             let done = cpu_time();
 
             let empty: &[TokenId] = &[];
@@ -131,12 +132,12 @@ struct Times {
 
 /// Counts what the search asks of the decoder.
 struct Counted<'a> {
-    reading: Reading<'a>,
+    reading: DecoderState<'a>,
     steps: usize,
     rows: usize,
 }
 
-impl Step for Counted<'_> {
+impl StepDecoder for Counted<'_> {
     fn vocab_size(&self) -> usize {
         self.reading.vocab_size()
     }

@@ -7,16 +7,16 @@ mod ink;
 mod strokes;
 
 use crate::config::ModelConfig;
+use crate::direction::Direction;
 use crate::engine::Features;
-use crate::engine::alignment::{LayerTrace, StepTrace};
-use crate::engine::reading::Reading;
+use crate::engine::decoder_state::DecoderState;
+use crate::engine::trace::{LayerTrace, StepTrace};
 use crate::error::Result;
-use crate::grammar::Direction;
 use crate::image::Image;
-use crate::recognizer::Token;
-use crate::vocab::{EOS, TokenId, Vocab};
+use crate::token::{EOS, Token, TokenId};
+use crate::vocab::Vocab;
 
-pub use ink::{InkReading, LOOKED_AT, Region, SHARED, leaves_ink};
+pub use ink::{InkReading, LOOKED_AT, Region, SHARED};
 
 /// How many tokens that were not written a step names.
 const RUNNERS_UP: usize = 5;
@@ -131,7 +131,7 @@ pub(crate) struct Aligner<'a, 'b> {
     pub(crate) vocab: &'a Vocab,
     pub(crate) picture: &'a Image,
     pub(crate) features: &'a Features,
-    pub(crate) reading: &'a mut Reading<'b>,
+    pub(crate) reading: &'a mut DecoderState<'b>,
 }
 
 impl Aligner<'_, '_> {

@@ -75,6 +75,9 @@ impl Default for ModelConfig {
     }
 }
 
+/// Pixels along each side of a cell of the features: the encoder halves its image four times, rounding up.
+pub const CELL_SIZE: usize = 16;
+
 /// Dense blocks of the encoder.
 pub const BLOCKS: usize = 3;
 

@@ -12,17 +12,10 @@ mod state;
 
 pub use state::State;
 
-use crate::vocab::{EOS, TokenId, Vocab};
+use crate::direction::Direction;
+use crate::token::{EOS, TokenId};
+use crate::vocab::Vocab;
 use kind::Kind;
-
-/// The order in which tokens are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// As they are printed.
-    LeftToRight,
-    /// The last one first.
-    RightToLeft,
-}
 
 /// The structure of a vocabulary's formulas.
 #[derive(Clone, Debug)]

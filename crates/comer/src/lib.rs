@@ -17,9 +17,11 @@
 mod alignment;
 #[cfg(feature = "import")]
 mod checkpoint;
+mod components;
 mod config;
 #[cfg(feature = "dataset")]
 mod dataset;
+mod direction;
 mod engine;
 mod error;
 mod grammar;
@@ -29,8 +31,11 @@ mod ink;
 mod input;
 mod model_file;
 mod photo;
+mod position;
 mod recognizer;
 mod search;
+mod step_decoder;
+mod token;
 mod vocab;
 mod weights;
 
@@ -54,6 +59,7 @@ pub mod internal {
         config,
         #[cfg(feature = "dataset")]
         dataset,
+        direction,
         engine,
         grammar,
         image,
@@ -62,8 +68,11 @@ pub mod internal {
         input,
         model_file,
         photo,
+        position,
         recognizer,
         search,
+        step_decoder,
+        token,
         vocab,
         weights,
     );

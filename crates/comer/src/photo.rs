@@ -13,6 +13,7 @@ pub mod shape;
 #[cfg(feature = "decode")]
 pub use decode::{MOST_PIXELS, decode};
 
+use crate::components::{Component, components};
 use crate::error::{Error, Result};
 use crate::image::Image;
 
@@ -36,6 +37,13 @@ pub struct Mask {
     pub height: usize,
     /// True for ink, in rows from the top.
     pub ink: Vec<bool>,
+}
+
+impl Mask {
+    /// The connected components of the ink.
+    pub fn components(&self) -> Vec<Component> {
+        components(&self.ink, self.width)
+    }
 }
 
 /// What is done to a picture.
@@ -191,7 +199,7 @@ mod tests {
                 near(picture.width(), drawing.width()) && near(picture.height(), drawing.height()),
                 "{name}"
             );
-            assert_eq!(shape::parts(&mask(&picture)).len(), 3, "{name}");
+            assert_eq!(mask(&picture).components().len(), 3, "{name}");
         }
     }
 
@@ -215,7 +223,7 @@ mod tests {
             }
         });
         let cleaned = clean(&ruled, &Options::default()).unwrap();
-        assert_eq!(shape::parts(&mask(&cleaned)).len(), 3);
+        assert_eq!(mask(&cleaned).components().len(), 3);
         let kept = clean(&ruled, &Options { lines: false, ..Options::default() }).unwrap();
         assert_ne!(kept, cleaned);
     }

@@ -8,14 +8,15 @@ use crate::alignment::{Aligner, Alignment, AlignmentDetail};
 use crate::config::{ModelConfig, SearchConfig, Strategy};
 use crate::engine::Features;
 use crate::engine::decoder::Decoder;
+use crate::engine::decoder_state::DecoderState;
 use crate::engine::encoder::Encoder;
-use crate::engine::reading::Reading;
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
 use crate::image::Image;
 use crate::model_file::{ModelFile, Provenance};
 use crate::search::{self, Answer};
-use crate::vocab::{EOS, Vocab};
+use crate::token::{EOS, Token};
+use crate::vocab::Vocab;
 
 /// A model that is ready to read pictures. It can be shared between threads.
 pub struct Recognizer {
@@ -60,15 +61,6 @@ pub struct Formula {
     pub score: f32,
 }
 
-/// A token as it was read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Token {
-    /// Such as `x` or `\frac`.
-    pub text: String,
-    /// The probability that it is right given the others, in 0..=1.
-    pub confidence: f32,
-}
-
 impl Recognizer {
     /// Opens a model file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
@@ -85,7 +77,7 @@ impl Recognizer {
     pub fn new(model: ModelFile) -> Result<Self> {
         model.validate()?;
         let (encoder, decoder) = rayon::join(
-            || Encoder::new(&model),
+            || Encoder::new(&model.config, &model.weights),
             || Decoder::new(&model.config, model.vocab.len(), &model.weights),
         );
         Ok(Self {
@@ -154,13 +146,11 @@ impl Recognizer {
         let encode = if alone { Encoder::encode_alone } else { Encoder::encode };
         let features = encode(&self.encoder, &picture)?;
         check()?;
-        let mut reading = self.decoder.read(&features)?;
+        let mut reading = self.decoder.start(&features)?;
         if !alone {
             reading.on_all_cores();
         }
-        reading.stop_when(stop);
-        let answers = search::search(&mut reading, &options.search, &self.grammar);
-        check()?;
+        let answers = search::search(&mut reading, &options.search, &self.grammar, &check)?;
         let mut formulas = answers.iter().map(|answer| self.formula(answer));
         let best = formulas.next().ok_or_else(|| {
             let reason = "no formula was found within the length limit".into();
@@ -182,7 +172,7 @@ impl Recognizer {
         let tokens = self.vocab.encode(formula)?;
         let picture = picture.clone().fit()?;
         let features = self.encoder.encode(&picture)?;
-        let mut reading = self.decoder.read(&features)?;
+        let mut reading = self.decoder.start(&features)?;
         self.aligner(&picture, &features, &mut reading).align(&tokens, detail)
     }
 
@@ -190,7 +180,7 @@ impl Recognizer {
         &'a self,
         picture: &'a Image,
         features: &'a Features,
-        reading: &'a mut Reading<'b>,
+        reading: &'a mut DecoderState<'b>,
     ) -> Aligner<'a, 'b> {
         Aligner { config: &self.config, vocab: &self.vocab, picture, features, reading }
     }

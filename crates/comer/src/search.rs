@@ -9,29 +9,12 @@ mod beam;
 mod rescore;
 
 use crate::config::{SearchConfig, Strategy};
-use crate::grammar::{Direction, Grammar};
-use crate::vocab::{EOS, SOS, TokenId};
+use crate::direction::Direction;
+use crate::error::Result;
+use crate::grammar::Grammar;
+use crate::step_decoder::StepDecoder;
+use crate::token::TokenId;
 use beam::{Candidate, Side};
-
-/// A decoder that continues prefixes by one token each.
-pub trait Step {
-    /// How many tokens its vocabulary has.
-    fn vocab_size(&self) -> usize;
-
-    /// Forgets all prefixes.
-    fn restart(&mut self);
-
-    /// Continues prefixes and gives the logarithms of the probabilities of what comes next, `[tokens, vocab_size]`.
-    ///
-    /// Row `i` is the prefix of row `parents[i]` of the step before, then `tokens[i]`. In the first step there is none
-    /// before, and `parents` says nothing.
-    fn step(&mut self, parents: &[usize], tokens: &[TokenId]) -> &[f32];
-
-    /// Whether nobody wants the answer any more; asked before each step.
-    fn stopped(&self) -> bool {
-        false
-    }
-}
 
 /// A formula that the search found.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,34 +56,15 @@ impl Answer {
     }
 }
 
-impl Direction {
-    /// The token that starts a prefix, and the one that ends it.
-    pub(crate) fn ends(self) -> (TokenId, TokenId) {
-        match self {
-            Direction::LeftToRight => (SOS, EOS),
-            Direction::RightToLeft => (EOS, SOS),
-        }
-    }
-
-    fn other(self) -> Self {
-        match self {
-            Direction::LeftToRight => Direction::RightToLeft,
-            Direction::RightToLeft => Direction::LeftToRight,
-        }
-    }
-
-    /// Turns printed order into the order of writing, and back.
-    pub(crate) fn order<T: Clone>(self, values: &[T]) -> Vec<T> {
-        match self {
-            Direction::LeftToRight => values.to_vec(),
-            Direction::RightToLeft => values.iter().rev().cloned().collect(),
-        }
-    }
-}
-
 /// The best formulas, the best first: at most `config.answers`, at least one unless the grammar allows none.
-/// What a decoder that was stopped gives is worth nothing.
-pub fn search(decoder: &mut impl Step, config: &SearchConfig, grammar: &Grammar) -> Vec<Answer> {
+///
+/// `interrupt` is called before each step of the decoder; its error ends the search.
+pub fn search(
+    decoder: &mut impl StepDecoder,
+    config: &SearchConfig,
+    grammar: &Grammar,
+    interrupt: &dyn Fn() -> Result<()>,
+) -> Result<Vec<Answer>> {
     let grammar = config.grammar.then_some(grammar);
     let directions: &[Direction] = match config.strategy {
         Strategy::Joint => &[Direction::LeftToRight, Direction::RightToLeft],
@@ -117,9 +81,10 @@ pub fn search(decoder: &mut impl Step, config: &SearchConfig, grammar: &Grammar)
         for side in sides.iter_mut().filter(|side| !side.done()) {
             side.ask(&mut parents, &mut tokens);
         }
-        if tokens.is_empty() || decoder.stopped() {
+        if tokens.is_empty() {
             break;
         }
+        interrupt()?;
         let logarithms = decoder.step(&parents, &tokens);
         for side in sides.iter_mut().filter(|side| !side.done()) {
             side.grow(length, logarithms, vocab);
@@ -132,12 +97,12 @@ pub fn search(decoder: &mut impl Step, config: &SearchConfig, grammar: &Grammar)
     }
     let found: Vec<Candidate> = sides.into_iter().flat_map(Side::finish).collect();
     let mut answers = match config.strategy {
-        Strategy::Joint => rescore::rescore(decoder, config, found),
+        Strategy::Joint => rescore::rescore(decoder, config, found, interrupt)?,
         Strategy::LeftToRight | Strategy::Greedy => found.into_iter().map(Candidate::into_answer).collect(),
     };
     answers.sort_by(|a, b| b.score.total_cmp(&a.score));
     answers.truncate(config.answers);
-    answers
+    Ok(answers)
 }
 
 #[cfg(test)]

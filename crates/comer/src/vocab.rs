@@ -3,16 +3,7 @@
 use std::collections::HashMap;
 
 use crate::error::{Error, Result};
-
-/// A token's number in its vocabulary.
-pub type TokenId = u16;
-
-/// Fills up shorter rows of a batch.
-pub const PAD: TokenId = 0;
-/// Starts a formula read from the left, ends one read from the right.
-pub const SOS: TokenId = 1;
-/// Ends a formula read from the left, starts one read from the right.
-pub const EOS: TokenId = 2;
+pub use crate::token::{EOS, PAD, SOS, TokenId};
 
 const RESERVED: [&str; 3] = ["<pad>", "<sos>", "<eos>"];
 

@@ -5,7 +5,7 @@ mod common;
 use comer::Image;
 use comer::Recognizer;
 use comer::internal::alignment::{AlignmentDetail, PassStep};
-use comer::internal::grammar::Direction;
+use comer::internal::direction::Direction;
 use comer::internal::recognizer::Options;
 use common::{Golden, crohme_picture, golden_model, shared};
 

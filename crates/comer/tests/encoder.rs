@@ -238,7 +238,7 @@ fn every_instruction_set_reads_what_the_plain_encoder_reads() {
             let picture = scribble(width, height);
             let expected = PlainEncoder(&model).read(&picture);
             for kernels in Isa::available().filter_map(Kernels::with) {
-                let encoder = Encoder::with_kernels(&model, kernels);
+                let encoder = Encoder::with_kernels(&model.config, &model.weights, kernels);
                 let features = encoder.encode(&picture).unwrap();
                 let quarter = |side: usize| (0..4).fold(side, |side, _| side.div_ceil(2));
                 assert_eq!((features.height, features.width), (quarter(height), quarter(width)));
@@ -255,11 +255,11 @@ fn results_depend_neither_on_threads_nor_on_what_was_read_before() {
     let sizes = [(90, 70), (300, 41), (16, 16), (265, 95)];
     let alone = sizes.map(|(width, height)| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        pool.install(|| Encoder::new(&model).encode(&scribble(width, height)).unwrap())
+        pool.install(|| Encoder::new(&model.config, &model.weights).encode(&scribble(width, height)).unwrap())
     });
     for threads in [1, 2, 5] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let encoder = Encoder::new(&model);
+        let encoder = Encoder::new(&model.config, &model.weights);
         for _ in 0..2 {
             for ((width, height), alone) in sizes.into_iter().zip(&alone) {
                 let features = pool.install(|| encoder.encode(&scribble(width, height)).unwrap());
@@ -273,7 +273,8 @@ fn results_depend_neither_on_threads_nor_on_what_was_read_before() {
 
 #[test]
 fn pictures_outside_of_the_limits_are_refused() {
-    let encoder = Encoder::new(&golden_model("bttr"));
+    let model = golden_model("bttr");
+    let encoder = Encoder::new(&model.config, &model.weights);
     for (width, height) in [(15, 20), (20, 15), (1025, 100), (100, 257)] {
         let error = encoder.encode(&scribble(width, height)).unwrap_err();
         assert!(matches!(error, Error::Image { .. }), "{error}");
@@ -295,7 +296,8 @@ fn released_weights_give_the_references_features() {
     let expected = golden.get("single.features");
     let picture = crohme_picture(&data, &format!("data/2014/img/{}.bmp", golden.metadata["single"]));
     for kernels in Isa::available().filter_map(Kernels::with) {
-        let features = Encoder::with_kernels(&model, kernels).encode(&picture).unwrap();
+        let features =
+            Encoder::with_kernels(&model.config, &model.weights, kernels).encode(&picture).unwrap();
         assert_eq!([1, features.height, features.width, model.config.d_model], expected.shape[..]);
         let difference = greatest_difference(&features.values, &expected.data);
         assert!(difference < 1e-3, "{:?}: off by {difference}", kernels.isa());

@@ -1,7 +1,7 @@
 //! Sinusoidal positional encodings of words and of picture cells (section 3.3 of the paper).
 
 use burn::prelude::*;
-use comer_train::position::{encode, share};
+use comer::internal::position::{encode, frequencies, share};
 
 /// Which cells or pixels of a batch are padding: `[batch, height, width]`, true where padded.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,8 @@ impl Padding {
 
 /// The encodings of the positions `0..steps` of a formula: `[steps, width]`
 pub fn word_positions(steps: usize, width: usize, device: &Device) -> Tensor<2> {
-    let values: Vec<f32> = (0..steps).flat_map(|step| encode(step as f64, width)).collect();
+    let frequencies = frequencies(width);
+    let values: Vec<f32> = (0..steps).flat_map(|step| encode(step as f64, &frequencies)).collect();
     Tensor::from_data(TensorData::new(values, [steps, width]), device)
 }
 
@@ -46,6 +47,7 @@ pub fn word_positions(steps: usize, width: usize, device: &Device) -> Tensor<2> 
 pub fn cell_positions(padding: &Padding, d_model: usize, device: &Device) -> Tensor<4> {
     let Padding { batch, height, width, ref values } = *padding;
     let present = |picture: usize, y: usize, x: usize| !values[(picture * height + y) * width + x];
+    let frequencies = frequencies(d_model / 2);
     let mut encodings = Vec::with_capacity(batch * height * width * d_model);
     for picture in 0..batch {
         let mut above = vec![0; width];
@@ -58,8 +60,8 @@ pub fn cell_positions(padding: &Padding, d_model: usize, device: &Device) -> Ten
                 let here = usize::from(present(picture, y, x));
                 before += here;
                 above[x] += here;
-                encodings.extend(encode(share(before, row), d_model / 2));
-                encodings.extend(encode(share(above[x], columns[x]), d_model / 2));
+                encodings.extend(encode(share(before, row), &frequencies));
+                encodings.extend(encode(share(above[x], columns[x]), &frequencies));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use comer::internal::alignment::{Pass, Region};
-use comer::internal::grammar::Direction;
+use comer::internal::direction::Direction;
 use comer_eval::html::base64;
 use comer_eval::mathml::{escaped, mathml};
 use serde_json::{Value, json};

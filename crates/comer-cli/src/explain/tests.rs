@@ -27,7 +27,7 @@ impl Story {
         let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/square.inkml");
         let ink = Ink::from_inkml(&std::fs::read(sample).unwrap()).unwrap();
         let picture = ink.draw().unwrap().fit().unwrap();
-        let token = |text: &str, confidence| Token { text: text.into(), confidence };
+        let token = |text: &str, confidence| Token::new(text, confidence);
         let tokens: Vec<Token> =
             ink.latex().unwrap().split_whitespace().map(|text| token(text, 0.9)).collect();
         let (width, height) = (picture.width().div_ceil(16), picture.height().div_ceil(16));

@@ -1,14 +1,15 @@
 //! What there is to see: the steps of one direction's reading, each with one map shaded from 0 to 1.
 
 use comer::Image;
-use comer::internal::alignment::{Alignment, Pass, PassStep, leaves_ink};
-use comer::internal::grammar::Direction;
-use comer::internal::recognizer::Token;
+use comer::internal::alignment::{Alignment, Pass, PassStep};
+use comer::internal::config::CELL_SIZE;
+use comer::internal::direction::Direction;
+use comer::internal::token::Token;
 
 use super::canvas::{Canvas, Colour, mixed};
 
-/// The side of a cell in pixels of the picture.
-pub const CELL: f32 = 16.0;
+/// The side of a cell in pixels of the image.
+pub const CELL: f32 = CELL_SIZE as f32;
 pub const PAPER: Colour = [255; 3];
 pub const INK: Colour = [16, 18, 24];
 pub const GREY: Colour = [120, 126, 136];
@@ -128,7 +129,7 @@ impl View<'_> {
     pub fn total(&self) -> Vec<f32> {
         let mut sum = vec![0.0; self.alignment.height * self.alignment.width];
         for (token, map) in self.tokens.iter().zip(&self.alignment.attention) {
-            if leaves_ink(&token.text) {
+            if token.has_ink() {
                 sum.iter_mut().zip(map).for_each(|(sum, value)| *sum += value);
             }
         }

@@ -3,6 +3,7 @@
 //! Linear maps run over the tokens of all sequences at once, attention over each sequence for itself.
 
 use comer::internal::TokenId;
+use comer::internal::position::{encode, frequencies, share};
 use comer::internal::weights::Weights;
 use rayon::prelude::*;
 
@@ -13,7 +14,6 @@ use super::linear::{LayerNorm, LayerNormTape, Linear, activate, add, deactivate,
 use super::loss::{Loss, cross_entropy, symbol_entropy};
 use super::product::{Matrix, Threads, multiply};
 use super::scene::{Scene, Site};
-use crate::position::{encode, share};
 
 /// What the decoder's pass gave.
 pub(super) struct Decoded {
@@ -102,9 +102,10 @@ fn name_cells(
 /// The features, projected to the decoder's width, with the places of the cells added: `[cells][d_model]`
 fn look(scene: &Scene, mut cells: Vec<f32>) -> (Vec<f32>, LayerNormTape) {
     let d = scene.config.d_model;
+    let frequencies = frequencies(d / 2);
     for place in scene.cells.pictures() {
         let axis = |length: usize| -> Vec<f32> {
-            (1..=length).flat_map(|part| encode(share(part, length), d / 2)).collect()
+            (1..=length).flat_map(|part| encode(share(part, length), &frequencies)).collect()
         };
         let (columns, rows) = (axis(place.width), axis(place.height));
         let cells = cells[place.start * d..].chunks_exact_mut(d).take(place.height * place.width);
@@ -155,7 +156,8 @@ fn embed(scene: &Scene) -> (Vec<f32>, [LayerNormTape; 2]) {
     }
     let (mut words, first) = LayerNorm::new(scene.weights, "decoder.embedding_norm").forward(words);
     let steps = scene.sequences.iter().map(|sequence| sequence.steps()).max().unwrap_or(0);
-    let places: Vec<f32> = (0..steps).flat_map(|step| encode(step as f64, d)).collect();
+    let frequencies = frequencies(d);
+    let places: Vec<f32> = (0..steps).flat_map(|step| encode(step as f64, &frequencies)).collect();
     for part in scene.tokens_of_sequences(&mut words, d) {
         add(part, &places);
     }

@@ -5,10 +5,11 @@
 //! them. A word, which is written in several letters, is read off its first: it looks at what follows on the line too.
 //! `docs/explain.md` tells how the limits were found.
 
+use crate::components::{Component, components};
+use crate::config::CELL_SIZE;
 use crate::image::Image;
+use crate::token::has_ink;
 
-/// The side of a cell in pixels: how much the encoder takes together.
-const CELL: usize = 16;
 /// The least that is ink.
 const LEAST_INK: u8 = 64;
 /// A region is unread if no token looks at it with this much of its attention.
@@ -63,11 +64,6 @@ impl Region {
     }
 }
 
-/// Whether a token stands for something that is written, and not for how the others stand to each other.
-pub fn leaves_ink(token: &str) -> bool {
-    !matches!(token, "{" | "}" | "^" | "_" | r"\limits")
-}
-
 /// Whether a token is written in several letters or dots.
 fn is_word(token: &str) -> bool {
     let name = token.strip_prefix('\\').unwrap_or_default();
@@ -85,7 +81,7 @@ impl InkReading {
         let sum =
             |cells: &[usize], map: &[f32]| -> f32 { cells.iter().filter_map(|&cell| map.get(cell)).sum() };
         let mut before: Vec<&[f32]> = Vec::new();
-        for (token, map) in tokens.into_iter().filter(|(token, _)| leaves_ink(token)) {
+        for (token, map) in tokens.into_iter().filter(|(token, _)| has_ink(token)) {
             let reach = if is_word(token) { to_the_right(map, width) } else { map.to_vec() };
             for (region, cells) in regions.iter_mut().zip(&cells) {
                 region.coverage += sum(cells, map);
@@ -121,44 +117,27 @@ fn to_the_right(map: &[f32], width: usize) -> Vec<f32> {
     (0..map.len()).map(most).collect()
 }
 
-/// The regions of a picture, and for each the cells that it has ink in, as numbers in rows of `width`.
-fn regions(picture: &Image, width: usize) -> (Vec<Region>, Vec<Vec<usize>>) {
-    let (columns, rows) = (picture.width(), picture.height());
-    let mut left_over: Vec<bool> = picture.pixels().iter().map(|&pixel| pixel >= LEAST_INK).collect();
-    let (mut regions, mut all_cells, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
-    for start in 0..left_over.len() {
-        if !std::mem::take(&mut left_over[start]) {
-            continue;
-        }
-        let (mut pixels, mut cells) = (0, Vec::new());
-        let (mut least, mut most) = ((columns, rows), (0, 0));
-        waiting.push(start);
-        while let Some(pixel) = waiting.pop() {
-            let (x, y) = (pixel % columns, pixel / columns);
-            pixels += 1;
-            least = (x.min(least.0), y.min(least.1));
-            most = (x.max(most.0), y.max(most.1));
-            let cell = y / CELL * width + x / CELL;
-            // Neighbours mostly lie in one cell, so that few come twice.
-            if cells.last() != Some(&cell) {
-                cells.push(cell);
-            }
-            for near_y in y.saturating_sub(1)..(y + 2).min(rows) {
-                for near_x in x.saturating_sub(1)..(x + 2).min(columns) {
-                    let near = near_y * columns + near_x;
-                    if std::mem::take(&mut left_over[near]) {
-                        waiting.push(near);
-                    }
-                }
-            }
-        }
+/// The regions of an image, and for each the cells that it has ink in, as numbers in rows of `width`.
+fn regions(image: &Image, width: usize) -> (Vec<Region>, Vec<Vec<usize>>) {
+    let columns = image.width();
+    let mask: Vec<bool> = image.pixels().iter().map(|&pixel| pixel >= LEAST_INK).collect();
+    let region = |part: &Component| {
+        let cell = |&pixel: &usize| pixel / columns / CELL_SIZE * width + pixel % columns / CELL_SIZE;
+        let mut cells: Vec<usize> = part.pixels.iter().map(cell).collect();
         cells.sort_unstable();
         cells.dedup();
-        let (width, height) = (most.0 + 1 - least.0, most.1 + 1 - least.1);
-        regions.push(Region { left: least.0, top: least.1, width, height, pixels, ..Region::default() });
-        all_cells.push(cells);
-    }
-    (regions, all_cells)
+        let side = |(first, last): (usize, usize)| last + 1 - first;
+        let region = Region {
+            left: part.columns.0,
+            top: part.rows.0,
+            width: side(part.columns),
+            height: side(part.rows),
+            pixels: part.pixels.len(),
+            ..Region::default()
+        };
+        (region, cells)
+    };
+    components(&mask, columns).iter().map(region).unzip()
 }
 
 #[cfg(test)]
@@ -251,20 +230,5 @@ mod tests {
     fn an_empty_picture_has_nothing_to_read() {
         let found = InkReading::new(&Image::new(20, 20, vec![0; 400]).unwrap(), 2, [("x", &[0.25; 4][..])]);
         assert_eq!(found, InkReading::default());
-    }
-
-    #[test]
-    fn braces_and_scripts_leave_no_ink() {
-        for (token, leaves) in [
-            ("x", true),
-            (r"\frac", true),
-            (r"\sqrt", true),
-            ("{", false),
-            ("_", false),
-            (r"\limits", false),
-            (r"\{", true),
-        ] {
-            assert_eq!(leaves_ink(token), leaves, "{token}");
-        }
     }
 }

@@ -1,11 +1,9 @@
 //! Which pen strokes each token was read from.
 
 use super::Alignment;
+use crate::config::CELL_SIZE;
 use crate::error::Result;
 use crate::ink::Ink;
-
-/// Pixels of a cell's side.
-const CELL: f32 = 16.0;
 
 impl Alignment {
     /// For each token the share of each stroke of `ink`, whose drawing was read, in its attention.
@@ -17,8 +15,9 @@ impl Alignment {
         let width = drawing.width() as f32;
         let factor = drawing.fit()?.width() as f32 / width;
         let (count, cells) = (ink.strokes().len(), self.height * self.width);
-        let cell =
-            |side: usize, most: usize| ((side as f32 * factor / CELL) as usize).min(most.saturating_sub(1));
+        let cell = |side: usize, most: usize| {
+            ((side as f32 * factor / CELL_SIZE as f32) as usize).min(most.saturating_sub(1))
+        };
         // Pixels of each stroke in each cell, and of all of them.
         let mut lengths = vec![Vec::<(usize, f32)>::new(); cells];
         let mut totals = vec![0.0f32; cells];

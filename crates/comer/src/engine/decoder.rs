@@ -1,25 +1,24 @@
-//! The transformer decoder's weights, packed once (sections 3.2 to 3.5 of the paper); `reading.rs` runs them.
+//! The transformer decoder's weights, packed once (sections 3.2 to 3.5 of the paper); `decoder_state.rs` runs them.
 
-use super::Features;
 use super::kernels::panels::{Panels, Rows, product};
 use super::kernels::rows::add_and_normalise;
 use super::kernels::{Activation, Kernels};
-use super::reading::{Memory, Reading, Scratch};
-use super::refinement::{Grid, Refinement};
+use super::refinement::Refinement;
 use crate::config::{Coverage, ModelConfig, NORM_EPSILON};
 use crate::error::{Error, Result};
-use crate::vocab::TokenId;
+use crate::position;
+use crate::token::TokenId;
 use crate::weights::{Weights, tensor_specs};
 
-/// The decoder's weights, packed once for the kernels; shared by all readings.
+/// The decoder's weights, packed once for the kernels; shared by all states.
 pub struct Decoder {
     pub(super) config: ModelConfig,
     pub(super) vocab: usize,
     pub(super) kernels: Kernels,
     /// Embeddings, already normalised: `[vocab, d_model]`.
     pub(super) embedding: Vec<f32>,
-    /// How fast each pair of the positional encoding turns.
-    pub(super) frequencies: Vec<f32>,
+    /// Of the positional encoding.
+    pub(super) frequencies: Vec<f64>,
     pub(super) input_norm: Norm,
     pub(super) layers: Vec<Layer>,
     pub(super) refinement: Option<Refinement>,
@@ -42,6 +41,19 @@ pub(super) struct Layer {
     pub(super) expand: Panels,
     pub(super) contract: Panels,
     pub(super) feed_forward_norm: Norm,
+}
+
+/// Buffers that live only within a step, kept to save their allocation.
+#[derive(Default)]
+pub(super) struct Scratch {
+    pub(super) x: Vec<f32>,
+    pub(super) packed: Vec<f32>,
+    pub(super) context: Vec<f32>,
+    pub(super) branch: Vec<f32>,
+    pub(super) wide: Vec<f32>,
+    pub(super) scores: Vec<f32>,
+    /// What to take off the energies, `[prefixes, heads, cells]`.
+    pub(super) refinement: Vec<f32>,
 }
 
 impl Decoder {
@@ -98,7 +110,7 @@ impl Decoder {
             vocab,
             kernels,
             embedding,
-            frequencies: (0..d / 2).map(|pair| 10_000f32.powf(-2.0 * pair as f32 / d as f32)).collect(),
+            frequencies: position::frequencies(d),
             input_norm: norm("decoder.input_norm"),
             layers,
             refinement: match config.coverage {
@@ -107,28 +119,6 @@ impl Decoder {
             },
             output: linear("decoder.output", d, 0..vocab, 0),
         })
-    }
-
-    /// Prepares to write down what `features` show.
-    pub fn read(&self, features: &Features) -> Result<Reading<'_>> {
-        let (d, cells) = (self.config.d_model, features.height * features.width);
-        if cells == 0 || features.values.len() != cells * d {
-            return Err(Error::Features {
-                height: features.height,
-                width: features.width,
-                found: features.values.len(),
-                expected: format!("at least one cell, and {d} numbers for each"),
-            });
-        }
-        let mut projected = vec![0.0; cells * 2 * d];
-        let memories = self.layers.iter().map(|layer| {
-            let rows = Rows::plain(&features.values, cells, d, d);
-            product(self.kernels, rows, &layer.cross_memory, &mut projected, 2 * d, Activation::None);
-            Memory::new(&self.config, &projected, cells)
-        });
-        let memories = memories.collect();
-        let grid = Grid::new(features.height, features.width, self.config.coverage_inputs());
-        Ok(Reading::new(self, grid, memories))
     }
 }
 
@@ -175,9 +165,8 @@ impl Decoder {
         for &token in tokens {
             scratch.x.extend_from_slice(&self.embedding[usize::from(token) * d..][..d]);
         }
-        let turns = self.frequencies.iter().map(|frequency| (position as f32 * frequency).sin_cos());
         scratch.context.clear();
-        scratch.context.extend(turns.flat_map(|(sine, cosine)| [sine, cosine]));
+        scratch.context.extend(position::encode(position as f64, &self.frequencies));
         scratch.branch.clear();
         scratch.branch.extend(scratch.context.iter().cycle().take(tokens.len() * d));
         self.input_norm.apply(self.kernels, &mut scratch.x, &scratch.branch);

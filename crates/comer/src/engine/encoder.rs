@@ -7,7 +7,6 @@
 mod fold;
 mod stem;
 
-use std::f64::consts::PI;
 use std::sync::{Mutex, PoisonError};
 
 use fold::{Folded, tensor};
@@ -15,10 +14,11 @@ use stem::Stem;
 
 use super::Features;
 use super::kernels::{Activation, BLOCK, Buffer, Kernels, Layout, PackedRows, Planes};
-use crate::config::{BLOCKS, NORM_EPSILON};
+use crate::config::{BLOCKS, ModelConfig, NORM_EPSILON};
 use crate::error::{Error, Result};
 use crate::image::{HEIGHT_LIMITS, Image, WIDTH_LIMITS};
-use crate::model_file::ModelFile;
+use crate::position;
+use crate::weights::Weights;
 
 /// The encoder of a model, ready to read pictures; it may be used from many threads at once.
 pub struct Encoder {
@@ -59,7 +59,7 @@ struct Buffers {
 
 /// What has just been computed, and what it took: for benchmarks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct Stage {
     /// Such as `block 1, 3x3`.
     pub name: &'static str,
     /// Multiplications and additions of the convolution as the network defines it.
@@ -70,16 +70,16 @@ impl Encoder {
     /// Folds and packs the weights of a model for the best kernels of this machine.
     ///
     /// # Panics
-    /// If the model would not pass [`ModelFile::validate`].
-    pub fn new(model: &ModelFile) -> Self {
-        Self::with_kernels(model, Kernels::detect())
+    /// If a tensor of [`tensor_specs`](crate::weights::tensor_specs) is missing.
+    pub fn new(config: &ModelConfig, weights: &Weights) -> Self {
+        Self::with_kernels(config, weights, Kernels::detect())
     }
 
     /// As [`Self::new`], for kernels of one's choice.
-    pub fn with_kernels(model: &ModelFile, kernels: Kernels) -> Self {
-        let config = &model.config;
+    pub fn with_kernels(config: &ModelConfig, weights: &Weights, kernels: Kernels) -> Self {
         let pack = |folded: Folded| PackedRows::new(&kernels, &folded.matrix, &folded.bias);
-        let conv = |path: String| pack(Folded::new(model, &format!("{path}.conv"), &format!("{path}.norm")));
+        let conv =
+            |path: String| pack(Folded::new(weights, &format!("{path}.conv"), &format!("{path}.norm")));
         let blocks = (0..BLOCKS).map(|block| DenseBlock {
             input: config.block_input_channels(block),
             output: config.block_output_channels(block),
@@ -96,12 +96,10 @@ impl Encoder {
             stem: Stem::new(conv("encoder.stem".into())),
             blocks: blocks.collect(),
             transitions: transitions.collect(),
-            projection: pack(Folded::projection(model)),
-            frequencies: (0..config.d_model / 4)
-                .map(|i| 10000f64.powf(-((2 * i) as f64) / (config.d_model / 2) as f64))
-                .collect(),
-            norm_weight: tensor(model, "encoder.norm.weight").to_vec(),
-            norm_bias: tensor(model, "encoder.norm.bias").to_vec(),
+            projection: pack(Folded::projection(weights)),
+            frequencies: position::frequencies(config.d_model / 2),
+            norm_weight: tensor(weights, "encoder.norm.weight").to_vec(),
+            norm_bias: tensor(weights, "encoder.norm.bias").to_vec(),
             buffers: Mutex::default(),
         }
     }
@@ -110,7 +108,7 @@ impl Encoder {
     ///
     /// The result does not depend on their number.
     pub fn encode(&self, picture: &Image) -> Result<Features> {
-        self.encode_stepwise(picture, &mut |_| ())
+        self.encode_profiled(picture, &mut |_| ())
     }
 
     /// As [`Self::encode`], but on this thread only: for those who read many pictures at once.
@@ -118,12 +116,12 @@ impl Encoder {
         self.encode_on(&self.kernels.alone(), picture, &mut |_| ())
     }
 
-    /// As [`Self::encode`], telling `done` of every step as it ends.
-    pub fn encode_stepwise(&self, picture: &Image, done: &mut dyn FnMut(Step)) -> Result<Features> {
+    /// As [`Self::encode`], calling `done` after every stage.
+    pub fn encode_profiled(&self, picture: &Image, done: &mut dyn FnMut(Stage)) -> Result<Features> {
         self.encode_on(&self.kernels, picture, done)
     }
 
-    fn encode_on(&self, kernels: &Kernels, picture: &Image, done: &mut dyn FnMut(Step)) -> Result<Features> {
+    fn encode_on(&self, kernels: &Kernels, picture: &Image, done: &mut dyn FnMut(Stage)) -> Result<Features> {
         let (width, height) = (picture.width(), picture.height());
         let within = |side, (least, most)| (least..=most).contains(&side);
         if !within(height, HEIGHT_LIMITS) || !within(width, WIDTH_LIMITS) {
@@ -145,7 +143,7 @@ impl Encoder {
         kernels: &Kernels,
         picture: &Image,
         buffers: &mut Buffers,
-        done: &mut dyn FnMut(Step),
+        done: &mut dyn FnMut(Stage),
     ) -> Features {
         let Buffers { dense, planes } = buffers;
         let mut size = Stem::output_size(picture);
@@ -158,17 +156,17 @@ impl Encoder {
                 planes.at_least(between.length(block.input));
                 let output = (&mut planes[between.origin..], Layout::rows(between.stride));
                 kernels.multiply(transition, input, between.pixels(), Activation::Relu, output);
-                done(Step::new("transitions", transition, between.pixels()));
+                done(Stage::new("transitions", transition, between.pixels()));
                 size = (size.0.div_ceil(2), size.1.div_ceil(2));
                 let values = dense[index].at_least((size.0 * size.1).div_ceil(BLOCK) * layout.block);
                 average_pool(kernels, (planes, between), block.input, (values, layout));
-                done(Step { name: "pools", operations: 0 });
+                done(Stage { name: "pools", operations: 0 });
             } else {
                 let values = dense[index].at_least((size.0 * size.1).div_ceil(BLOCK) * layout.block);
                 self.stem.run(kernels, picture, (values, layout));
-                done(Step { name: "stem", operations: self.stem.operations(picture) });
+                done(Stage { name: "stem", operations: self.stem.operations(picture) });
             }
-            block.run(kernels, (&mut dense[index], layout), size, planes, (STEPS[index], done));
+            block.run(kernels, (&mut dense[index], layout), size, planes, (STAGES[index], done));
         }
         let last = self.blocks.len() - 1;
         let pixels = Planes::new(size.0, size.1);
@@ -176,9 +174,9 @@ impl Encoder {
         let input = (&dense[last][..], Layout::blocks(self.blocks[last].output));
         let output = (&mut planes[..], Layout::rows(pixels.stride));
         kernels.multiply(&self.projection, input, pixels.pixels(), Activation::None, output);
-        done(Step::new("projection", &self.projection, pixels.pixels()));
+        done(Stage::new("projection", &self.projection, pixels.pixels()));
         let features = self.positioned(planes, pixels);
-        done(Step { name: "positions", operations: 0 });
+        done(Stage { name: "positions", operations: 0 });
         features
     }
 
@@ -212,7 +210,7 @@ impl DenseBlock {
         (values, layout): (&mut [f32], Layout),
         (height, width): (usize, usize),
         planes: &mut Buffer,
-        ((reduce, grow), done): ((&'static str, &'static str), &mut dyn FnMut(Step)),
+        ((reduce, grow), done): ((&'static str, &'static str), &mut dyn FnMut(Stage)),
     ) {
         let narrow = Planes::new(height, width);
         let (pixels, bottleneck) = (narrow.pixels(), self.layers[0].reduce.rows());
@@ -222,34 +220,28 @@ impl DenseBlock {
         for layer in &self.layers {
             let output = (&mut planes[narrow.origin..], Layout::rows(narrow.stride));
             kernels.multiply(&layer.reduce, (values, layout), pixels, Activation::Relu, output);
-            done(Step::new(reduce, &layer.reduce, pixels));
+            done(Stage::new(reduce, &layer.reduce, pixels));
             let output = (&mut values[channels * BLOCK..], layout);
             kernels.convolve(&layer.grow, (planes, narrow), Activation::Relu, output);
-            done(Step::new(grow, &layer.grow, pixels));
+            done(Stage::new(grow, &layer.grow, pixels));
             channels += layer.grow.rows();
         }
     }
 }
 
-/// The names of each block's steps.
-const STEPS: [(&str, &str); BLOCKS] =
+/// The names of each block's stages.
+const STAGES: [(&str, &str); BLOCKS] =
     [("block 1, 1x1", "block 1, 3x3"), ("block 2, 1x1", "block 2, 3x3"), ("block 3, 1x1", "block 3, 3x3")];
 
-impl Step {
+impl Stage {
     fn new(name: &'static str, weights: &PackedRows, pixels: usize) -> Self {
         Self { name, operations: 2 * (weights.rows() * weights.depth() * pixels) as u64 }
     }
 }
 
-/// For each of `count` places along a side: sines and cosines in turn, of the place as a share of a whole turn, at
-/// the given frequencies.
+/// The encodings of each of `count` cells along a side.
 fn positions(count: usize, frequencies: &[f64]) -> Vec<Vec<f32>> {
-    let place = |index: usize| {
-        let angle = (index + 1) as f64 / (count as f64 + 1e-6) * 2.0 * PI;
-        let pair = |frequency: &f64| <[f64; 2]>::from((angle * frequency).sin_cos()).map(|x| x as f32);
-        frequencies.iter().flat_map(pair).collect()
-    };
-    (0..count).map(place).collect()
+    (1..=count).map(|cell| position::encode(position::share(cell, count), frequencies).collect()).collect()
 }
 
 /// Halves the planes of a picture, each pixel the mean of those of the four that are there.

@@ -1,11 +1,11 @@
 //! Recognition without a training framework: the encoder, the decoder, and the kernels that they compute with.
 
-pub mod alignment;
 pub mod decoder;
+pub mod decoder_state;
 pub mod encoder;
 pub mod kernels;
-pub mod reading;
 mod refinement;
+pub mod trace;
 
 /// What the encoder read from a picture: one vector for each cell of a grid.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Where a prefix stands in the grammar: a pushdown automaton for each reading direction.
 
-use super::Direction;
 use super::kind::{Kind, is_delimiter};
+use crate::direction::Direction;
 
 /// What encloses the tokens of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 //! by 3 pixels. Every training bitmap comes out identical.
 
 use super::{Ink, Point, Stroke};
+use crate::components;
 use crate::error::{Error, Result};
 use crate::image::Image;
 
@@ -122,8 +123,7 @@ fn factor(ink: &Ink, strokes: &[Vec<Point>], unit: f64) -> f32 {
     }
 }
 
-/// Mean height of the strokes that are more than a tenth as high as the tallest; where all are flat (a minus sign
-/// alone), mean width of those more than a tenth as wide as the widest.
+/// The [mean height](components::mean_height) of strokes.
 fn mean_height<'a>(strokes: impl Iterator<Item = &'a [Point]>) -> f64 {
     let extent = |points: &[Point], axis: fn(&Point) -> f64| {
         let bounds =
@@ -132,16 +132,8 @@ fn mean_height<'a>(strokes: impl Iterator<Item = &'a [Point]>) -> f64 {
             });
         bounds.1 - bounds.0
     };
-    let sizes: Vec<(f64, f64)> =
-        strokes.map(|points| (extent(points, |point| point.x), extent(points, |point| point.y))).collect();
-    let flat = sizes.iter().all(|&(width, height)| 4.0 * height <= width);
-    let counted: Vec<f64> = sizes.iter().map(|&(width, height)| if flat { width } else { height }).collect();
-    let most = counted.iter().copied().fold(0.0, f64::max);
-    let (sum, count) = counted
-        .iter()
-        .filter(|&&size| size > 0.1 * most)
-        .fold((0.0, 0), |(sum, count), size| (sum + size, count + 1));
-    if count == 0 { 0.0 } else { sum / f64::from(count) }
+    let size = |points: &[Point]| (extent(points, |point| point.x), extent(points, |point| point.y));
+    components::mean_height(&strokes.map(size).collect::<Vec<_>>())
 }
 
 /// Pixels under the pen.

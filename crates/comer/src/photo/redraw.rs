@@ -6,7 +6,8 @@
 
 use super::Mask;
 use super::light::Strength;
-use super::shape::{centre_lines, parts, stroke_width};
+use super::shape::{centre_lines, stroke_width};
+use crate::components::{Component, mean_height};
 use crate::image::Image;
 
 /// What the mean height of the connected parts of a training picture is, pen taken off: measured on CROHME.
@@ -38,7 +39,7 @@ pub fn to_training_size(mask: &Mask, strength: &Strength, level: f32) -> Option<
 
 /// The ink scaled as it is, with soft edges; `level` is what its pixels have at least. `None` without ink.
 pub fn scaled(mask: &Mask, strength: &Strength, level: f32, factor: f32) -> Option<Image> {
-    let parts = parts(mask);
+    let parts = mask.components();
     let left = parts.iter().map(|part| part.columns.0).min()?;
     let right = parts.iter().map(|part| part.columns.1).max()?;
     let top = parts.iter().map(|part| part.rows.0).min()?;
@@ -139,18 +140,10 @@ pub fn redrawn(mask: &Mask, factor: f32) -> Option<Image> {
 /// What brings the symbols to the size of those of the training pictures; `None` without ink.
 pub fn scale_by_height(mask: &Mask) -> Option<f32> {
     let pen = stroke_width(mask)?;
-    let parts = parts(mask);
-    let sides: Vec<(f32, f32)> = parts
-        .iter()
-        .map(|part| {
-            let side = |(first, last): (usize, usize)| ((last - first + 1) as f32 - pen).max(0.0);
-            (side(part.columns), side(part.rows))
-        })
-        .collect();
-    let flat = sides.iter().all(|&(width, height)| 4.0 * height <= width);
-    let counted: Vec<f32> = sides.iter().map(|&(width, height)| if flat { width } else { height }).collect();
-    let most = counted.iter().copied().fold(0.0, f32::max);
-    let counted: Vec<f32> = counted.into_iter().filter(|&size| size > 0.1 * most).collect();
-    let mean = counted.iter().sum::<f32>() / counted.len().max(1) as f32;
+    let size = |part: &Component| {
+        let side = |(first, last): (usize, usize)| f64::from(((last - first + 1) as f32 - pen).max(0.0));
+        (side(part.columns), side(part.rows))
+    };
+    let mean = mean_height(&mask.components().iter().map(size).collect::<Vec<_>>()) as f32;
     Some(if mean > 0.0 { MEAN_HEIGHT / mean } else { STROKE_WIDTH / pen })
 }

@@ -1,52 +1,10 @@
 //! What the ink is like: its connected parts, its centre lines, how wide its strokes are.
 
 use super::Mask;
+use crate::components::Component;
 
 /// A connected part is a speck when it has less ink than this share of a square as wide as a stroke.
 const SPECK: f32 = 0.4;
-
-/// One connected part of the ink.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// Its pixels, as indices into the mask.
-    pub pixels: Vec<usize>,
-    /// First and last column.
-    pub columns: (usize, usize),
-    /// First and last row.
-    pub rows: (usize, usize),
-}
-
-/// The parts of the ink that hang together, diagonals included.
-pub fn parts(mask: &Mask) -> Vec<Part> {
-    let mut seen = vec![false; mask.ink.len()];
-    let mut parts = Vec::new();
-    for start in 0..mask.ink.len() {
-        if !mask.ink[start] || seen[start] {
-            continue;
-        }
-        seen[start] = true;
-        let mut pixels = vec![start];
-        let mut next = 0;
-        let (mut columns, mut rows) = ((usize::MAX, 0), (usize::MAX, 0));
-        while let Some(&at) = pixels.get(next) {
-            next += 1;
-            let (x, y) = (at % mask.width, at / mask.width);
-            columns = (columns.0.min(x), columns.1.max(x));
-            rows = (rows.0.min(y), rows.1.max(y));
-            for row in y.saturating_sub(1)..(y + 2).min(mask.height) {
-                for column in x.saturating_sub(1)..(x + 2).min(mask.width) {
-                    let neighbour = row * mask.width + column;
-                    if mask.ink[neighbour] && !seen[neighbour] {
-                        seen[neighbour] = true;
-                        pixels.push(neighbour);
-                    }
-                }
-            }
-        }
-        parts.push(Part { pixels, columns, rows });
-    }
-    parts
-}
 
 /// The centre lines of the ink, one pixel wide: Zhang and Suen's thinning.
 pub fn centre_lines(mask: &Mask) -> Mask {
@@ -128,7 +86,7 @@ pub fn stroke_width(mask: &Mask) -> Option<f32> {
 
 /// The ink without specks, whose size is judged by the width of the strokes.
 pub fn without_specks(mask: &Mask) -> Mask {
-    let mut parts = parts(mask);
+    let mut parts = mask.components();
     // The parts that hold most of the ink say how wide its strokes are, whatever the number of specks.
     parts.sort_by_key(|part| std::cmp::Reverse(part.pixels.len()));
     let total: usize = parts.iter().map(|part| part.pixels.len()).sum();
@@ -144,7 +102,7 @@ pub fn without_specks(mask: &Mask) -> Mask {
 
 /// The ink without the edges of tables, shadows and other large dark things that reach into the picture.
 pub fn without_borders(mask: &Mask, stroke_width: f32) -> Mask {
-    let foreign = |part: &Part| {
+    let foreign = |part: &Component| {
         let touches = part.columns.0 == 0
             || part.rows.0 == 0
             || part.columns.1 + 1 == mask.width
@@ -156,11 +114,11 @@ pub fn without_borders(mask: &Mask, stroke_width: f32) -> Mask {
         };
         touches && large && thick(part)
     };
-    of_parts(mask, parts(mask).iter().filter(|part| !foreign(part)))
+    of_parts(mask, mask.components().iter().filter(|part| !foreign(part)))
 }
 
 /// A mask of the same size with the ink of some parts only.
-fn of_parts<'a>(mask: &Mask, parts: impl IntoIterator<Item = &'a Part>) -> Mask {
+fn of_parts<'a>(mask: &Mask, parts: impl IntoIterator<Item = &'a Component>) -> Mask {
     let mut ink = vec![false; mask.ink.len()];
     parts.into_iter().flat_map(|part| &part.pixels).for_each(|&at| ink[at] = true);
     Mask { width: mask.width, height: mask.height, ink }
@@ -176,7 +134,7 @@ mod tests {
             let inside = |at: usize| (2..2 + side).contains(&(at % 12)) && (2..2 + side).contains(&(at / 12));
             let square = Mask { width: 12, height: 12, ink: (0..144).map(inside).collect() };
             let lines = centre_lines(&square);
-            assert_eq!(parts(&lines).len(), 1, "a square of {side}");
+            assert_eq!(lines.components().len(), 1, "a square of {side}");
             assert!(lines.ink.iter().filter(|&&ink| ink).count() <= side, "a square of {side}");
         }
     }

@@ -2,8 +2,9 @@
 
 use super::{Answer, Opinion};
 use crate::config::{SearchConfig, Strategy};
-use crate::grammar::{Direction, Grammar, State};
-use crate::vocab::TokenId;
+use crate::direction::Direction;
+use crate::grammar::{Grammar, State};
+use crate::token::TokenId;
 
 /// A formula that one direction wrote to its end; everything in the order of writing.
 #[derive(Clone, Debug)]

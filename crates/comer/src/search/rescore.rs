@@ -5,9 +5,11 @@
 //! alike share their beginnings. The result is that of scoring every candidate in full.
 
 use super::beam::Candidate;
-use super::{Answer, Opinion, Step};
+use super::{Answer, Opinion};
 use crate::config::SearchConfig;
-use crate::vocab::TokenId;
+use crate::error::Result;
+use crate::step_decoder::StepDecoder;
+use crate::token::TokenId;
 
 /// A candidate being written again in the other direction.
 struct Check {
@@ -20,7 +22,12 @@ struct Check {
 }
 
 /// Scores the candidates in both directions; those that cannot be among the best `config.answers` are left out.
-pub(super) fn rescore(decoder: &mut impl Step, config: &SearchConfig, found: Vec<Candidate>) -> Vec<Answer> {
+pub(super) fn rescore(
+    decoder: &mut impl StepDecoder,
+    config: &SearchConfig,
+    found: Vec<Candidate>,
+    interrupt: &dyn Fn() -> Result<()>,
+) -> Result<Vec<Answer>> {
     let mut answers: Vec<Answer> = Vec::new();
     let mut checks: Vec<Check> = Vec::new();
     for (index, candidate) in found.iter().enumerate() {
@@ -45,9 +52,10 @@ pub(super) fn rescore(decoder: &mut impl Step, config: &SearchConfig, found: Vec
     for position in 0.. {
         let least = least_score(&answers, config.answers);
         checks.retain(|check| check.candidate.score + check.score(config) >= least);
-        if checks.is_empty() || decoder.stopped() {
+        if checks.is_empty() {
             break;
         }
+        interrupt()?;
         parents.clear();
         tokens.clear();
         for check in &mut checks {
@@ -75,7 +83,7 @@ pub(super) fn rescore(decoder: &mut impl Step, config: &SearchConfig, found: Vec
             add(&mut answers, &check.candidate, score, opinion);
         }
     }
-    answers
+    Ok(answers)
 }
 
 impl Check {

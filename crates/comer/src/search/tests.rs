@@ -1,7 +1,8 @@
 //! The search over a made-up decoder whose every formula can be scored by hand.
 
 use super::*;
-use crate::vocab::{PAD, Vocab};
+use crate::token::{EOS, PAD, SOS};
+use crate::vocab::Vocab;
 
 /// A decoder whose probabilities are a function of the prefix: noise that grows with `doubt`.
 struct Fake {
@@ -49,7 +50,7 @@ impl Fake {
     }
 }
 
-impl Step for Fake {
+impl StepDecoder for Fake {
     fn vocab_size(&self) -> usize {
         self.vocab
     }
@@ -112,7 +113,7 @@ fn a_beam_as_wide_as_the_world_finds_the_best_formulas_of_all() {
             grammar: seed % 2 == 0,
             ..Default::default()
         };
-        let found = search(&mut fake, &config, &grammar);
+        let found = search(&mut fake, &config, &grammar, &|| Ok(())).unwrap();
         let expected = all_formulas(&fake, 4);
         assert_eq!(found.len(), 4);
         for (found, (score, tokens)) in found.iter().zip(&expected) {
@@ -130,7 +131,10 @@ fn asking_for_one_answer_finds_the_first_of_many() {
         let one = SearchConfig { beam: 3, max_length: 12, ..Default::default() };
         // More answers than there are candidates: nothing is given up early.
         let many = SearchConfig { answers: 100, ..one.clone() };
-        let (one, many) = (search(&mut fake, &one, &grammar), search(&mut fake, &many, &grammar));
+        let (one, many) = (
+            search(&mut fake, &one, &grammar, &|| Ok(())).unwrap(),
+            search(&mut fake, &many, &grammar, &|| Ok(())).unwrap(),
+        );
         assert_eq!(one[0].tokens, many[0].tokens, "seed {seed}");
         assert!((one[0].score - many[0].score).abs() < 1e-6, "seed {seed}");
         assert!(many.is_sorted_by(|a, b| a.score >= b.score));
@@ -143,7 +147,7 @@ fn opinions_are_the_decoders_and_confidences_are_probabilities() {
     for seed in 0..30 {
         let mut fake = Fake::new(6, seed, 8.0);
         let config = SearchConfig { beam: 4, max_length: 9, answers: 5, ..Default::default() };
-        for answer in search(&mut fake, &config, &grammar) {
+        for answer in search(&mut fake, &config, &grammar, &|| Ok(())).unwrap() {
             assert_eq!(answer.opinions.len(), 2);
             let mut product = 1.0;
             for opinion in &answer.opinions {
@@ -169,7 +173,7 @@ fn greedy_takes_the_most_likely_token_each_time() {
     for seed in 0..50 {
         let mut fake = Fake::new(6, seed, 6.0);
         let config = SearchConfig { strategy: Strategy::Greedy, max_length: 20, ..Default::default() };
-        let found = search(&mut fake, &config, &grammar);
+        let found = search(&mut fake, &config, &grammar, &|| Ok(())).unwrap();
         let mut expected = vec![SOS];
         while expected.len() < 20 {
             let logarithms = fake.logarithms(&expected);
@@ -195,7 +199,7 @@ fn with_the_grammar_every_answer_is_well_formed_even_at_the_length_limit() {
         let max_length = 2 + seed as usize % 17;
         let mut fake = Fake::new(vocab.len(), seed, 6.0);
         let config = SearchConfig { strategy, beam: 5, max_length, answers: 10, ..Default::default() };
-        let answers = search(&mut fake, &config, &grammar);
+        let answers = search(&mut fake, &config, &grammar, &|| Ok(())).unwrap();
         assert!(!answers.is_empty(), "seed {seed}");
         for answer in answers {
             assert!(answer.tokens.len() < max_length);

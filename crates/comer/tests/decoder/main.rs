@@ -8,11 +8,13 @@ mod plain;
 
 use comer::Image;
 use comer::internal::config::{SearchConfig, Strategy};
+use comer::internal::direction::Direction;
 use comer::internal::engine::Features;
 use comer::internal::engine::decoder::Decoder;
 use comer::internal::engine::encoder::Encoder;
-use comer::internal::grammar::{Direction, Grammar};
-use comer::internal::search::{Step, search};
+use comer::internal::grammar::Grammar;
+use comer::internal::search::search;
+use comer::internal::step_decoder::StepDecoder;
 use comer::internal::vocab::{EOS, SOS, TokenId};
 use comer::internal::weights::Tensor;
 use common::{Golden, shared};
@@ -57,7 +59,7 @@ fn compare(model: &comer::internal::ModelFile, golden: &Golden, prefix: &str, to
     let (batch, steps) = (tokens.shape[0], tokens.shape[1]);
     for (row, tokens) in rows(tokens).iter().enumerate() {
         let (features, cells) = cropped(features, padding, row % pictures);
-        let mut reading = decoder.read(&features).unwrap();
+        let mut reading = decoder.start(&features).unwrap();
         for (step, trace) in reading.trace(tokens).unwrap().iter().enumerate() {
             let what = format!("{prefix} row {row} step {step}");
             let logits = &get("logits").unwrap().data[(row * steps + step) * vocab..][..vocab];
@@ -129,12 +131,12 @@ fn the_joint_search_of_the_tiny_models_is_the_references() {
     for name in COVERAGES {
         let golden = Golden::tiny(name);
         let model = golden.model("weights.");
-        let encoder = Encoder::new(&model);
+        let encoder = Encoder::new(&model.config, &model.weights);
         let decoder = Decoder::new(&model.config, model.vocab.len(), &model.weights).unwrap();
         for index in 0..3 {
             let features = encoder.encode(&picture(&golden, index)).unwrap();
-            let mut reading = decoder.read(&features).unwrap();
-            let answers = search(&mut reading, &config, &Grammar::new(&model.vocab));
+            let mut reading = decoder.start(&features).unwrap();
+            let answers = search(&mut reading, &config, &Grammar::new(&model.vocab), &|| Ok(())).unwrap();
             let expected = &golden.get(&format!("search.{index}.tokens")).data;
             let found: Vec<f32> = answers[0].tokens.iter().map(|&token| f32::from(token)).collect();
             assert_eq!(&found, expected, "{name} picture {index}");
@@ -155,7 +157,7 @@ fn the_joint_search_of_the_released_model_is_the_references_and_can_be_kept_well
     let model =
         comer::internal::checkpoint::import(weights, comer::internal::Vocab::crohme(), &Default::default())
             .unwrap();
-    let encoder = Encoder::new(&model);
+    let encoder = Encoder::new(&model.config, &model.weights);
     let decoder = Decoder::new(&model.config, model.vocab.len(), &model.weights).unwrap();
     let grammar = Grammar::new(&model.vocab);
     let mut crohme = Crohme::open(&data);
@@ -163,13 +165,13 @@ fn the_joint_search_of_the_released_model_is_the_references_and_can_be_kept_well
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let name = line["name"].as_str().unwrap();
         let features = encoder.encode(&crohme.picture("2014", name)).unwrap();
-        let mut reading = decoder.read(&features).unwrap();
+        let mut reading = decoder.start(&features).unwrap();
         let config = SearchConfig { grammar: false, ..Default::default() };
-        let answer = &search(&mut reading, &config, &grammar)[0];
+        let answer = &search(&mut reading, &config, &grammar, &|| Ok(())).unwrap()[0];
         assert_eq!(model.vocab.decode(&answer.tokens), line["pred"].as_str().unwrap(), "{name}");
         assert!((f64::from(answer.score) - line["score"].as_f64().unwrap()).abs() < 1e-3, "{name}");
 
-        let formed = &search(&mut reading, &SearchConfig::default(), &grammar)[0];
+        let formed = &search(&mut reading, &SearchConfig::default(), &grammar, &|| Ok(())).unwrap()[0];
         let mut state = grammar.start(Direction::LeftToRight);
         let mut allowed = Vec::new();
         for &token in &formed.tokens {
@@ -189,7 +191,7 @@ fn cached_decoding_equals_plain_decoding() {
         let model = golden.model("weights.");
         let decoder = Decoder::new(&model.config, model.vocab.len(), &model.weights).unwrap();
         let (features, _) = cropped(golden.get("eval.features"), golden.get("eval.feature_padding"), 1);
-        let mut reading = decoder.read(&features).unwrap();
+        let mut reading = decoder.start(&features).unwrap();
         let vocab = model.vocab.len();
         for _ in 0..2 {
             reading.restart();
@@ -221,14 +223,14 @@ fn features_that_do_not_fit_are_refused() {
     let model = common::golden_model("fusion");
     let decoder = Decoder::new(&model.config, model.vocab.len(), &model.weights).unwrap();
     for (height, width, count) in [(0, 0, 0), (2, 3, 191), (2, 3, 193), (1, 0, 32)] {
-        let error = decoder.read(&Features { height, width, values: vec![0.0; count] }).err().unwrap();
+        let error = decoder.start(&Features { height, width, values: vec![0.0; count] }).err().unwrap();
         assert!(error.to_string().contains("expected"), "{error}");
     }
     let features = Features { height: 1, width: 1, values: vec![0.5; 32] };
-    let mut reading = decoder.read(&features).unwrap();
+    let mut reading = decoder.start(&features).unwrap();
     assert!(reading.trace(&[SOS, 999]).is_err());
     let config = SearchConfig { strategy: Strategy::Greedy, ..Default::default() };
-    assert_eq!(search(&mut reading, &config, &Grammar::new(&model.vocab)).len(), 1);
+    assert_eq!(search(&mut reading, &config, &Grammar::new(&model.vocab), &|| Ok(())).unwrap().len(), 1);
 
     let mut weights = model.weights.clone();
     weights.remove("decoder.output.bias");

@@ -1,7 +1,7 @@
 //! Convolutions with the batch norm beside them folded in.
 
 use crate::config::NORM_EPSILON;
-use crate::model_file::ModelFile;
+use crate::weights::Weights;
 
 /// A convolution as a matrix with one row per output channel, and its bias.
 pub(super) struct Folded {
@@ -11,9 +11,9 @@ pub(super) struct Folded {
 
 impl Folded {
     /// A convolution without bias, then a batch norm.
-    pub(super) fn new(model: &ModelFile, conv: &str, norm: &str) -> Self {
-        let mut matrix = tensor(model, &format!("{conv}.weight")).to_vec();
-        let (scale, shift) = scale_and_shift(model, norm);
+    pub(super) fn new(weights: &Weights, conv: &str, norm: &str) -> Self {
+        let mut matrix = tensor(weights, &format!("{conv}.weight")).to_vec();
+        let (scale, shift) = scale_and_shift(weights, norm);
         let depth = matrix.len() / scale.len();
         for (row, scale) in matrix.chunks_exact_mut(depth).zip(&scale) {
             for weight in row {
@@ -24,10 +24,10 @@ impl Folded {
     }
 
     /// The encoder's last batch norm, which no activation follows, then the projection with its bias.
-    pub(super) fn projection(model: &ModelFile) -> Self {
-        let mut matrix = tensor(model, "encoder.projection.weight").to_vec();
-        let mut bias = tensor(model, "encoder.projection.bias").to_vec();
-        let (scale, shift) = scale_and_shift(model, "encoder.last_norm");
+    pub(super) fn projection(weights: &Weights) -> Self {
+        let mut matrix = tensor(weights, "encoder.projection.weight").to_vec();
+        let mut bias = tensor(weights, "encoder.projection.bias").to_vec();
+        let (scale, shift) = scale_and_shift(weights, "encoder.last_norm");
         for (row, bias) in matrix.chunks_exact_mut(scale.len()).zip(&mut bias) {
             let mut sum = f64::from(*bias);
             for ((weight, scale), shift) in row.iter_mut().zip(&scale).zip(&shift) {
@@ -41,8 +41,8 @@ impl Folded {
 }
 
 /// A batch norm as it is after training: `scale * x + shift` for each channel.
-fn scale_and_shift(model: &ModelFile, norm: &str) -> (Vec<f64>, Vec<f64>) {
-    let part = |name: &str| tensor(model, &format!("{norm}.{name}")).iter().map(|&x| f64::from(x));
+fn scale_and_shift(weights: &Weights, norm: &str) -> (Vec<f64>, Vec<f64>) {
+    let part = |name: &str| tensor(weights, &format!("{norm}.{name}")).iter().map(|&x| f64::from(x));
     let scale: Vec<f64> = part("weight")
         .zip(part("variance"))
         .map(|(weight, variance)| weight / (variance + NORM_EPSILON).sqrt())
@@ -55,7 +55,7 @@ fn scale_and_shift(model: &ModelFile, norm: &str) -> (Vec<f64>, Vec<f64>) {
 /// A tensor's numbers.
 ///
 /// # Panics
-/// If the model lacks it, which [`ModelFile::validate`] rules out.
-pub(super) fn tensor<'a>(model: &'a ModelFile, name: &str) -> &'a [f32] {
-    &model.weights.get(name).unwrap_or_else(|| panic!("the model lacks tensor {name}")).data
+/// If there is no such tensor, which validating the model rules out.
+pub(super) fn tensor<'a>(weights: &'a Weights, name: &str) -> &'a [f32] {
+    &weights.get(name).unwrap_or_else(|| panic!("the model lacks tensor {name}")).data
 }

@@ -1,11 +1,11 @@
 //! Where the decoder looked while it wrote a formula: for explanations, overlays and tests.
 
+use super::decoder_state::DecoderState;
 use super::kernels::Activation;
 use super::kernels::rows::log_softmax;
-use super::reading::Reading;
 use crate::error::{Error, Result};
-use crate::search::Step;
-use crate::vocab::{PAD, TokenId};
+use crate::step_decoder::StepDecoder;
+use crate::token::{PAD, TokenId};
 
 /// What one layer did in one step.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,7 @@ impl StepTrace {
     }
 }
 
-impl Reading<'_> {
+impl DecoderState<'_> {
     /// Gives `tokens` to the decoder, the start token first, and tells what it did after each.
     ///
     /// With the start token and all tokens of a formula but the last, step `i` is the one that wrote token `i`. Since all
@@ -84,7 +84,7 @@ impl Reading<'_> {
         log_softmax(decoder.kernels, &mut logarithms, decoder.vocab);
         self.scratch = scratch;
         self.at_once = false;
-        // Other readings start anew.
+        // Other searches start from the beginning.
         self.restart();
         let steps = logarithms.chunks_exact(decoder.vocab).zip(layers);
         Ok(steps.map(|(row, layers)| StepTrace { logarithms: row.to_vec(), layers }).collect())

@@ -4,14 +4,16 @@
 //! the picture once for all rows; keys and values of what was written, found through a table of row numbers instead of
 //! being copied from beam to beam; and the running sums of attention that the refinement looks at.
 
-use super::decoder::{Decoder, Layer};
+use super::Features;
+use super::decoder::{Decoder, Layer, Scratch};
 use super::kernels::panels::{Panels, Rows, product};
 use super::kernels::rows::{Cached, attend, log_softmax, softmax};
 use super::kernels::{Activation, Kernels};
 use super::refinement::{CoverageSums, Grid};
 use crate::config::ModelConfig;
-use crate::search::Step;
-use crate::vocab::{PAD, TokenId};
+use crate::error::{Error, Result};
+use crate::step_decoder::StepDecoder;
+use crate::token::{PAD, TokenId};
 
 /// Keys and values of a picture for one layer, packed for each head.
 pub(super) struct Memory {
@@ -47,21 +49,8 @@ pub(super) struct Maps {
     pub(super) refined: Vec<f32>,
 }
 
-/// Buffers that live only within a step, kept to save their allocation.
-#[derive(Default)]
-pub(super) struct Scratch {
-    pub(super) x: Vec<f32>,
-    pub(super) packed: Vec<f32>,
-    pub(super) context: Vec<f32>,
-    pub(super) branch: Vec<f32>,
-    pub(super) wide: Vec<f32>,
-    pub(super) scores: Vec<f32>,
-    /// What to take off the energies, `[prefixes, heads, cells]`.
-    pub(super) refinement: Vec<f32>,
-}
-
 /// One picture being written down: the prefixes of the last step, and all that is needed to continue them.
-pub struct Reading<'a> {
+pub struct DecoderState<'a> {
     pub(super) decoder: &'a Decoder,
     /// The decoder's, on the thread that calls or on all cores.
     kernels: Kernels,
@@ -83,14 +72,37 @@ pub struct Reading<'a> {
     output: Vec<f32>,
     /// Whether the rows are the steps of one formula, each the prefix of the next, instead of prefixes of one length.
     pub(super) at_once: bool,
-    stop: Option<&'a dyn Fn() -> bool>,
 }
 
-impl<'a> Reading<'a> {
+impl Decoder {
+    /// Prepares to decode `features`.
+    pub fn start(&self, features: &Features) -> Result<DecoderState<'_>> {
+        let (d, cells) = (self.config.d_model, features.height * features.width);
+        if cells == 0 || features.values.len() != cells * d {
+            return Err(Error::Features {
+                height: features.height,
+                width: features.width,
+                found: features.values.len(),
+                expected: format!("at least one cell, and {d} numbers for each"),
+            });
+        }
+        let mut projected = vec![0.0; cells * 2 * d];
+        let memories = self.layers.iter().map(|layer| {
+            let rows = Rows::plain(&features.values, cells, d, d);
+            product(self.kernels, rows, &layer.cross_memory, &mut projected, 2 * d, Activation::None);
+            Memory::new(&self.config, &projected, cells)
+        });
+        let memories = memories.collect();
+        let grid = Grid::new(features.height, features.width, self.config.coverage_inputs());
+        Ok(DecoderState::new(self, grid, memories))
+    }
+}
+
+impl<'a> DecoderState<'a> {
     pub(super) fn new(decoder: &'a Decoder, grid: Grid, memories: Vec<Memory>) -> Self {
         let layers = memories.len();
         let refined = if decoder.refinement.is_some() { layers - 1 } else { 0 };
-        let mut reading = Self {
+        let mut state = Self {
             decoder,
             kernels: decoder.kernels.alone(),
             grid,
@@ -105,24 +117,18 @@ impl<'a> Reading<'a> {
             scratch: Scratch::default(),
             output: Vec::new(),
             at_once: false,
-            stop: None,
         };
-        reading.restart();
-        reading
+        state.restart();
+        state
     }
 
     /// Uses the threads of the current rayon pool, which changes no result.
     pub fn on_all_cores(&mut self) {
         self.kernels = self.decoder.kernels;
     }
-
-    /// Lets searches end as soon as `stop` says that nobody wants the answer any more.
-    pub fn stop_when(&mut self, stop: &'a dyn Fn() -> bool) {
-        self.stop = Some(stop);
-    }
 }
 
-impl Step for Reading<'_> {
+impl StepDecoder for DecoderState<'_> {
     fn vocab_size(&self) -> usize {
         self.decoder.vocab
     }
@@ -156,13 +162,9 @@ impl Step for Reading<'_> {
         self.cached_rows += rows as u32;
         &self.output
     }
-
-    fn stopped(&self) -> bool {
-        self.stop.is_some_and(|stop| stop())
-    }
 }
 
-impl Reading<'_> {
+impl DecoderState<'_> {
     /// Sets the tables of the new rows: their histories and the coverage that they start from.
     fn begin(&mut self, parents: &[usize], tokens: &[TokenId]) {
         let mut grown: Vec<usize> = parents.to_vec();
