@@ -36,8 +36,8 @@ pub enum AlignmentDetail {
 /// Where in the picture each token was read.
 ///
 /// ```no_run
-/// use comer::alignment::AlignmentDetail;
-/// use comer::recognizer::{Options, Recognizer};
+/// use comer::internal::alignment::AlignmentDetail;
+/// use comer::internal::recognizer::{Options, Recognizer};
 ///
 /// # fn main() -> comer::Result<()> {
 /// # let picture = comer::Image::new(16, 16, vec![0; 256])?;

@@ -1,20 +1,19 @@
 //! The model file: one safetensors file with the weights, and in its metadata the config, the vocabulary, where it all
 //! came from, and a checksum over everything.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 use crc32fast::Hasher;
 use rayon::prelude::*;
-use safetensors::tensor::TensorInfo;
-use safetensors::{Dtype, SafeTensors, View};
 use serde_json::{Map, Value};
 
 use crate::config::ModelConfig;
 use crate::error::{Error, Result};
+use crate::f16::{f16_to_f32, f32_to_f16};
+use crate::safetensors::{self, View};
 use crate::vocab::Vocab;
 use crate::weights::{Tensor, Weights, tensor_specs};
 
@@ -43,9 +42,16 @@ pub enum Precision {
     F16,
 }
 
+impl Precision {
+    fn dtype(self) -> &'static str {
+        match self {
+            Precision::F32 => "F32",
+            Precision::F16 => "F16",
+        }
+    }
+}
+
 const FORMAT: &str = "comer model 1";
-/// Bytes before the header, which say how long it is.
-const HEADER_LENGTH: usize = 8;
 const PARTS: [&str; 4] = ["format", "config", "vocabulary", "provenance"];
 
 impl ModelFile {
@@ -90,24 +96,26 @@ impl ModelFile {
     pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
         self.validate()?;
         let wrong = |reason: String| Error::ModelFile { name: "this model".into(), reason };
-        let tensors: BTreeMap<&str, Stored> = self
+        let encoded: Vec<(&str, &Tensor, Vec<u8>)> = self
             .weights
             .iter()
-            .map(|(name, tensor)| (name.as_str(), Stored::new(tensor, precision)))
+            .map(|(name, tensor)| (name.as_str(), tensor, encode(&tensor.data, precision)))
             .collect();
+        let mut tensors: BTreeMap<&str, View> = BTreeMap::new();
+        for (name, tensor, bytes) in &encoded {
+            let (dtype, shape) = (precision.dtype().into(), tensor.shape.clone());
+            tensors.insert(name, View { dtype, shape, bytes });
+        }
         let json = |value: serde_json::Result<String>| value.map_err(|error| wrong(error.to_string()));
-        let mut metadata = HashMap::from([
+        let mut metadata = BTreeMap::from([
             ("format".to_string(), FORMAT.to_string()),
             ("config".to_string(), json(serde_json::to_string(&self.config))?),
             ("vocabulary".to_string(), json(serde_json::to_string(self.vocab.tokens()))?),
             ("provenance".to_string(), json(serde_json::to_string(&self.provenance))?),
         ]);
-        let hash = |(&name, tensor): (&&str, &Stored)| {
-            hash_of_tensor(name, tensor.dtype, tensor.shape, &tensor.bytes)
-        };
-        let hashes: Vec<Hasher> = tensors.iter().map(hash).collect();
+        let hashes: Vec<Hasher> = tensors.iter().map(|(name, view)| hash_of_tensor(name, view)).collect();
         metadata.insert("checksum".to_string(), checksum(&metadata, hashes.iter()));
-        safetensors::serialize(&tensors, Some(metadata)).map_err(|error| wrong(error.to_string()))
+        safetensors::write(metadata, &tensors).map_err(wrong)
     }
 
     /// Writes the model beside `path` and renames it, so that `path` is never half written.
@@ -131,11 +139,8 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn read(bytes: &[u8]) -> Result<ModelFile, String> {
-    let (length, header) =
-        SafeTensors::read_metadata(bytes).map_err(|error| format!("{error}; expected safetensors"))?;
-    let metadata =
-        header.metadata().as_ref().ok_or("it has no metadata; expected config and vocabulary there")?;
-    let part = |key: &str| metadata.get(key).ok_or_else(|| format!("its metadata lacks {key:?}"));
+    let file = safetensors::read(bytes)?;
+    let part = |key: &str| file.metadata.get(key).ok_or_else(|| format!("its metadata lacks {key:?}"));
     if part("format")? != FORMAT {
         return Err(format!("its format is {:?}, expected {FORMAT:?}", part("format")?));
     }
@@ -145,20 +150,16 @@ fn read(bytes: &[u8]) -> Result<ModelFile, String> {
     config.validate().map_err(|error| error.to_string())?;
     let vocab = Vocab::new(tokens).map_err(|error| error.to_string())?;
 
-    let data = &bytes[HEADER_LENGTH + length..];
-    let tensors: BTreeMap<String, &TensorInfo> = header.tensors().into_iter().collect();
-    check_shapes(
-        &config,
-        &vocab,
-        tensors.iter().map(|(name, info)| (name.as_str(), info.shape.as_slice())).collect(),
-    )?;
+    let shapes = file.tensors.iter().map(|(name, view)| (name.as_str(), view.shape.as_slice()));
+    check_shapes(&config, &vocab, shapes.collect())?;
     // Each tensor is hashed and widened while it is in the cache, and the hashes are joined in the order of names.
-    let read = tensors.par_iter().map(|(name, info)| {
-        let bytes = &data[info.data_offsets.0..info.data_offsets.1];
-        Ok((hash_of_tensor(name, info.dtype, &info.shape, bytes), name.clone(), widen(name, info, bytes)?))
+    let read = file.tensors.par_iter().map(|(name, view)| {
+        let data = decode(view)
+            .ok_or_else(|| format!("tensor {name} has dtype {}, expected F32 or F16", view.dtype))?;
+        Ok((hash_of_tensor(name, view), name.clone(), Tensor { shape: view.shape.clone(), data }))
     });
     let read = read.collect::<Result<Vec<_>, String>>()?;
-    if part("checksum")? != &checksum(metadata, read.iter().map(|(hash, ..)| hash)) {
+    if part("checksum")? != &checksum(&file.metadata, read.iter().map(|(hash, ..)| hash)) {
         return Err("its checksum does not match its content: the file was damaged or edited".into());
     }
     let weights = read.into_iter().map(|(_, name, tensor)| (name, tensor)).collect();
@@ -189,17 +190,27 @@ fn check_shapes(
     }
 }
 
-fn widen(name: &str, info: &TensorInfo, bytes: &[u8]) -> Result<Tensor, String> {
-    let data = match info.dtype {
-        Dtype::F32 => bytes.as_chunks().0.iter().map(|&four| f32::from_le_bytes(four)).collect(),
-        Dtype::F16 => bytes.as_chunks().0.iter().map(|&two| half::f16::from_le_bytes(two).to_f32()).collect(),
-        other => return Err(format!("tensor {name} has dtype {other:?}, expected F32 or F16")),
-    };
-    Ok(Tensor { shape: info.shape.clone(), data })
+/// The numbers of a tensor; `None` if they are not floats of 32 or 16 bits.
+fn decode(view: &View) -> Option<Vec<f32>> {
+    match view.dtype.as_str() {
+        "F32" => Some(view.bytes.as_chunks().0.iter().map(|&four| f32::from_le_bytes(four)).collect()),
+        "F16" => {
+            Some(view.bytes.as_chunks().0.iter().map(|&two| f16_to_f32(u16::from_le_bytes(two))).collect())
+        }
+        _ => None,
+    }
+}
+
+/// The bytes of numbers.
+fn encode(data: &[f32], precision: Precision) -> Vec<u8> {
+    match precision {
+        Precision::F32 => data.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        Precision::F16 => data.iter().flat_map(|&x| f32_to_f16(x).to_le_bytes()).collect(),
+    }
 }
 
 /// CRC-32 over the metadata's parts and every tensor's name, type, shape and bytes, in the order of names.
-fn checksum<'a>(metadata: &HashMap<String, String>, tensors: impl Iterator<Item = &'a Hasher>) -> String {
+fn checksum<'a>(metadata: &BTreeMap<String, String>, tensors: impl Iterator<Item = &'a Hasher>) -> String {
     let mut hash = Hasher::new();
     for part in PARTS {
         hash.update(metadata.get(part).map_or(b"", |text| text.as_bytes()));
@@ -210,46 +221,9 @@ fn checksum<'a>(metadata: &HashMap<String, String>, tensors: impl Iterator<Item 
 }
 
 /// A tensor's part of the checksum.
-fn hash_of_tensor(name: &str, dtype: Dtype, shape: &[usize], bytes: &[u8]) -> Hasher {
+fn hash_of_tensor(name: &str, view: &View) -> Hasher {
     let mut hash = Hasher::new();
-    hash.update(format!("{name} {dtype:?} {shape:?}\0").as_bytes());
-    hash.update(bytes);
+    hash.update(format!("{name} {} {:?}\0", view.dtype, view.shape).as_bytes());
+    hash.update(view.bytes);
     hash
-}
-
-/// A tensor in the bytes that the file will hold.
-struct Stored<'a> {
-    dtype: Dtype,
-    shape: &'a [usize],
-    bytes: Vec<u8>,
-}
-
-impl<'a> Stored<'a> {
-    fn new(tensor: &'a Tensor, precision: Precision) -> Self {
-        let (dtype, bytes) = match precision {
-            Precision::F32 => (Dtype::F32, tensor.data.iter().flat_map(|x| x.to_le_bytes()).collect()),
-            Precision::F16 => {
-                (Dtype::F16, tensor.data.iter().flat_map(|&x| half::f16::from_f32(x).to_le_bytes()).collect())
-            }
-        };
-        Self { dtype, shape: &tensor.shape, bytes }
-    }
-}
-
-impl View for &Stored<'_> {
-    fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-
-    fn shape(&self) -> &[usize] {
-        self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.bytes)
-    }
-
-    fn data_len(&self) -> usize {
-        self.bytes.len()
-    }
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 
-use safetensors::{Dtype, SafeTensors};
 use zip::ZipArchive;
 
 use super::pickle::{Id, Pickle, Value};
+use crate::f16::{bf16_to_f32, f16_to_f32};
+use crate::safetensors;
 use crate::weights::Tensor;
 
 /// A hyper-parameter that a checkpoint tells.
@@ -83,17 +84,15 @@ impl StateDict {
 }
 
 fn from_safetensors(bytes: &[u8]) -> Result<StateDict, String> {
-    let expected = "expected a zip of a pickle or safetensors";
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| format!("{error}; {expected}"))?;
-    let file = SafeTensors::deserialize(bytes).map_err(|error| format!("{error}; {expected}"))?;
+    let file = safetensors::read(bytes).map_err(|reason| format!("{reason} or a zip of a pickle"))?;
     let mut state = StateDict::default();
-    for (name, view) in file.tensors() {
-        if let Some(kind) = Kind::of_dtype(view.dtype()) {
-            let data = view.data().chunks_exact(kind.size()).map(|bytes| kind.widen(bytes)).collect();
-            state.insert(&name, Tensor { shape: view.shape().to_vec(), data });
+    for (name, view) in file.tensors {
+        if let Some(kind) = Kind::of_dtype(&view.dtype) {
+            let data = view.bytes.chunks_exact(kind.size()).map(|bytes| kind.widen(bytes)).collect();
+            state.insert(&name, Tensor { shape: view.shape, data });
         }
     }
-    let config = header.metadata().as_ref().and_then(|metadata| metadata.get("config"));
+    let config = file.metadata.get("config");
     if let Some(Ok(serde_json::Value::Object(fields))) = config.map(|text| serde_json::from_str(text)) {
         for (name, value) in fields {
             match value {
@@ -283,12 +282,12 @@ enum Kind {
 }
 
 impl Kind {
-    fn of_dtype(dtype: Dtype) -> Option<Self> {
+    fn of_dtype(dtype: &str) -> Option<Self> {
         match dtype {
-            Dtype::F64 => Some(Kind::F64),
-            Dtype::F32 => Some(Kind::F32),
-            Dtype::F16 => Some(Kind::F16),
-            Dtype::BF16 => Some(Kind::Bf16),
+            "F64" => Some(Kind::F64),
+            "F32" => Some(Kind::F32),
+            "F16" => Some(Kind::F16),
+            "BF16" => Some(Kind::Bf16),
             _ => None,
         }
     }
@@ -320,8 +319,8 @@ impl Kind {
         match self {
             Kind::F64 => f64::from_le_bytes(eight) as f32,
             Kind::F32 => f32::from_le_bytes([a, b, c, d]),
-            Kind::F16 => half::f16::from_le_bytes([a, b]).to_f32(),
-            Kind::Bf16 => half::bf16::from_le_bytes([a, b]).to_f32(),
+            Kind::F16 => f16_to_f32(u16::from_le_bytes([a, b])),
+            Kind::Bf16 => bf16_to_f32(u16::from_le_bytes([a, b])),
         }
     }
 }
