@@ -30,10 +30,10 @@ fn expected(model: &ModelFile, width: usize, height: usize) -> Value {
         .map(|pixel| if pixel * pixel % 97 < 23 { 255 - (pixel % 50) as u8 } else { 0 })
         .collect();
     let image = Image::new(width, height, pixels.clone()).unwrap();
-    let features = Encoder::new(model).encode(&image).unwrap();
+    let features = Encoder::new(&model.config, &model.weights).encode(&image).unwrap();
     let tokens: Vec<TokenId> = vec![SOS, 5, 9, 7, 30, 112, 60];
     let decoder = Decoder::new(&model.config, model.vocab.len(), &model.weights).unwrap();
-    let steps = decoder.read(&features).unwrap().trace(&tokens).unwrap();
+    let steps = decoder.start(&features).unwrap().trace(&tokens).unwrap();
     let logarithms: Vec<_> = steps.iter().map(|step| step.logarithms.clone()).collect();
     json!({
         "width": width, "height": height, "pixels": pixels, "features": features.values, "tokens": tokens,
