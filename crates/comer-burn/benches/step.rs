@@ -11,8 +11,8 @@ use comer::internal::{ModelConfig, TokenId, Vocab};
 use comer_burn::model::Comer;
 use comer_burn::model::position::Padding;
 use comer_burn::model::targets::Targets;
+use comer_testing::cpu_time;
 use comer_train::initial::random_model;
-use rustix::time::{ClockId, clock_gettime};
 
 /// Pictures, height, width, tokens.
 const BATCHES: [[usize; 4]; 2] = [[8, 128, 384, 40], [16, 96, 200, 16]];
@@ -38,10 +38,4 @@ fn main() {
         let milliseconds = best.as_secs_f64() * 1e3;
         println!("{count} pictures of {height} x {width} with {tokens} tokens: {milliseconds:.1} ms CPU");
     }
-}
-
-/// Of all threads together.
-fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

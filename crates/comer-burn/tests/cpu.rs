@@ -1,9 +1,5 @@
 //! The CPU network of `comer-train` against the plain model on Burn.
 
-#[path = "../../comer/tests/common/mod.rs"]
-mod common;
-#[path = "../../comer-train/tests/noise/mod.rs"]
-mod noise;
 mod plain;
 
 use burn::prelude::*;
@@ -12,9 +8,8 @@ use comer::internal::{ModelFile, TokenId};
 use comer_burn::model::Comer;
 use comer_burn::model::position::Padding;
 use comer_burn::model::targets::Targets;
+use comer_testing::{Golden, golden_model, noise};
 use comer_train::cpu::{DenseNet, Grid, Network};
-use common::Golden;
-use noise::noise;
 use plain::by_name;
 
 const TINY: [&str; 4] = ["bttr", "self", "cross", "fusion"];
@@ -100,7 +95,7 @@ fn a_step_is_that_of_the_plain_model_on_pictures_of_one_size() {
     let formulas: [Vec<TokenId>; 3] = [vec![5, 9, 7, 30], vec![8, 8, 40, 112], vec![3, 60, 7, 7]];
     let sizes = [(50, 83), (20, 30)];
     for (name, (height, width)) in TINY.into_iter().flat_map(|name| sizes.map(|size| (name, size))) {
-        let file = common::golden_model(name);
+        let file = golden_model(name);
         let pixels: Vec<f32> = noise(3 * height * width, 4).iter().map(|x| x.max(0.0)).collect();
 
         let device = Device::flex().autodiff();

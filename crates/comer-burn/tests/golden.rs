@@ -1,8 +1,5 @@
 //! The trainable model against the numbers of the authors' implementation: every layer, loss, gradient and update.
 
-#[path = "../../comer/tests/common/mod.rs"]
-mod common;
-
 use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleVisitor, Param};
@@ -17,7 +14,7 @@ use comer_burn::model::position::Padding;
 use comer_burn::model::targets::Targets;
 use comer_burn::model::{Comer, picture_tensors};
 use comer_burn::padded_batch::PaddedBatch;
-use common::{Golden, shared};
+use comer_testing::{Golden, crohme_picture, golden_model, shared};
 
 const TINY: [&str; 4] = ["bttr", "self", "cross", "fusion"];
 
@@ -102,7 +99,7 @@ fn gradients_and_three_training_steps_of_the_tiny_models_match() {
 #[test]
 fn a_model_gives_back_the_weights_it_was_made_of() {
     for name in TINY {
-        let golden = common::golden_model(name);
+        let golden = golden_model(name);
         let model = Comer::new(&golden, &Device::flex()).unwrap();
         assert_eq!(model.weights(), golden.weights);
     }
@@ -139,7 +136,7 @@ fn the_released_weights_match_on_real_pictures() {
     let names: Vec<String> = serde_json::from_str(&golden.metadata["names"]).unwrap();
     let mut check = Check::new("released");
 
-    let pictures: Vec<Image> = names.iter().map(|name| common::crohme_picture(&data, "2014", name)).collect();
+    let pictures: Vec<Image> = names.iter().map(|name| crohme_picture(&data, "2014", name)).collect();
     let (batch, padding) = picture_tensors(&PaddedBatch::new(&pictures), &device);
     let (features, padding) = model.encoder().forward(batch, &padding);
     assert_eq!(padding.values, flags(&golden, "eval.feature_padding"));
@@ -149,7 +146,7 @@ fn the_released_weights_match_on_real_pictures() {
     check.near("logits", values(decoded.logits.clone()), &golden.get("eval.logits").data, 1e-3);
     check.near("loss", values(targets.loss(decoded.logits)), &golden.get("eval.loss").data, 1e-4);
 
-    let alone = common::crohme_picture(&data, "2014", &golden.metadata["single"]);
+    let alone = crohme_picture(&data, "2014", &golden.metadata["single"]);
     let (batch, padding) = picture_tensors(&PaddedBatch::new(&[alone]), &device);
     let densenet = model.encoder().densenet(batch.clone());
     check.near("single densenet", values(densenet), &golden.get("single.densenet").data, 1e-3);

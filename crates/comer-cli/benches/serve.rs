@@ -4,26 +4,16 @@
 //! bundled model.
 #![allow(clippy::print_stdout, reason = "figures are what it is for")]
 
-#[path = "../../comer/tests/common/mod.rs"]
-mod common;
-#[path = "../tests/serve/http.rs"]
-#[allow(dead_code, reason = "the tests use the rest")]
-mod http;
-#[path = "../tests/serve/load.rs"]
-mod load;
-#[path = "../tests/serve/server.rs"]
-#[allow(dead_code, reason = "the tests use the rest")]
-mod server;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use comer::internal::recognizer::{Options, Recognizer};
 use comer::{Image, Ink};
+use comer_testing::http::Client;
+use comer_testing::server::{Server, cpu_seconds};
+use comer_testing::{load, sample};
 use serde_json::json;
-
-use server::{Server, cpu_seconds, sample};
 
 const SAMPLES: [&str; 9] =
     ["circle", "digits", "fraction", "integral", "power", "quadratic", "root", "square", "sum"];
@@ -44,7 +34,7 @@ fn main() {
 
 /// From the request after the last stroke to the answer, for the ten digits.
 fn latency(model: &Path) {
-    let server = Server::start(Some(model), &["--quiet"]);
+    let server = Server::start(env!("CARGO_BIN_EXE_comer"), Some(model), &["--quiet"]);
     let ink = Ink::from_inkml(&sample("digits")).unwrap();
     let strokes: Vec<Vec<[f64; 2]>> = ink
         .strokes()
@@ -62,7 +52,7 @@ fn latency(model: &Path) {
         ("beam 10 as the page asks", "?nbest=5&alignment=1&mathml=1"),
     ];
     for (name, query) in queries {
-        let mut client = http::Client::new(server.address).unwrap();
+        let mut client = Client::new(server.address).unwrap();
         let mut times: Vec<f64> = (0..42)
             .map(|_| {
                 let start = Instant::now();
@@ -121,7 +111,11 @@ fn load_test(model: &Path) {
         SAMPLES.iter().map(|name| Ink::from_inkml(&sample(name)).unwrap().draw().unwrap()).collect();
     let before = bench(model, folder.path(), threads);
     let alone_before = alone(&recognizer, &drawn, threads);
-    let server = Server::start(Some(model), &["--quiet", "--threads", &threads.to_string()]);
+    let server = Server::start(
+        env!("CARGO_BIN_EXE_comer"),
+        Some(model),
+        &["--quiet", "--threads", &threads.to_string()],
+    );
     let (warm_up, time) = (Duration::from_secs(10), Duration::from_secs(seconds as u64));
     let figures = load::run(&server, clients, &pictures, "?beam=10", warm_up, time);
     drop(server);

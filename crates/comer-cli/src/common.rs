@@ -56,24 +56,6 @@ pub fn read_vocab(path: Option<&Path>) -> Result<Vocab> {
     Vocab::from_lines(&text).with_context(|| path.display().to_string())
 }
 
-/// Adds every file below a folder whose name ends in one of `endings`.
-pub fn search_folder(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let entry = entry?;
-        let path = entry.path();
-        // A link to a folder is not followed: it might lead back here.
-        if entry.file_type()?.is_dir() {
-            search_folder(&path, endings, found)?;
-        } else if path
-            .extension()
-            .is_some_and(|own| endings.iter().any(|ending| own.eq_ignore_ascii_case(ending)))
-        {
-            found.push(path);
-        }
-    }
-    Ok(())
-}
-
 /// Limits the program to this many threads.
 pub fn use_threads(threads: Option<usize>) -> Result<()> {
     let Some(threads) = threads else { return Ok(()) };

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use comer_eval::files::read_truths;
 use comer_eval::report::InkRates;
 use comer_eval::run_folder::Run;
 use comer_eval::score::score;
-use comer_eval::{Dialect, Report};
+use comer_eval::{Dialect, Journal, Report};
 use rayon::prelude::*;
 
 use crate::common::{ModelArgument, progress_bar, use_threads};
@@ -97,15 +97,17 @@ impl Evaluation<'_> {
         }
         let recognizer = self.model.open()?;
 
+        let mut done = HashMap::new();
         let mut journal = match self.out {
             Some(folder) => {
                 fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
                 let name = if self.keep { "answers.tsv" } else { "answers.unfinished.tsv" };
-                Some(Journal::open(folder.join(name), &self.key()?)?)
+                let (journal, lines) = Journal::resume(folder.join(name), &self.key()?)?;
+                done.extend(lines.iter().filter_map(|line| Answer::from_line(line)));
+                Some(journal)
             }
             None => None,
         };
-        let mut done = journal.as_mut().map(|journal| std::mem::take(&mut journal.done)).unwrap_or_default();
         if !done.is_empty() {
             eprintln!("comer: going on after {} pictures read before", done.len());
         }
@@ -130,7 +132,7 @@ impl Evaluation<'_> {
             let run = Run { title: &title, report: &report, scores: &scores, problems: &problems };
             run.write(folder, |name| pictures.get(name)?.picture.to_png().ok())?;
             if let Some(journal) = journal.filter(|_| !self.keep) {
-                fs::remove_file(&journal.path).with_context(|| journal.path.display().to_string())?;
+                fs::remove_file(journal.path()).with_context(|| journal.path().display().to_string())?;
             }
         }
         Ok(Some(report))
@@ -176,12 +178,15 @@ impl Evaluation<'_> {
                             .map_or([0.0; 2], |found| [found.ink.unread, found.ink.reread]);
                         let answer = Answer { latex: recognition.best.latex, ink };
                         if let Some(journal) = &mut journal {
-                            journal.note(&sample.name, &answer)?;
+                            journal.write(&answer.line(&sample.name));
                         }
                         done.insert(sample.name.clone(), answer);
                     }
                     Err(error) => problems.push(format!("{}: {error}", sample.name)),
                 }
+            }
+            if let Some(journal) = &mut journal {
+                journal.flush()?;
             }
         }
         bar.finish_and_clear();
@@ -225,57 +230,16 @@ impl Answer {
     }
 }
 
-/// What has been read so far, in a file beside the report: a key, then a line for each picture.
-struct Journal {
-    path: PathBuf,
-    file: File,
-    done: HashMap<String, Answer>,
-}
-
-impl Journal {
-    fn open(path: PathBuf, key: &str) -> Result<Self> {
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        let mut done = HashMap::new();
-        if text.lines().next() == Some(key) {
-            // A line without its end was cut off while it was written.
-            let whole = text.split_inclusive('\n').skip(1).filter_map(|line| line.strip_suffix('\n'));
-            done.extend(whole.filter_map(Answer::from_line));
-        }
-        let lines: String = done.iter().map(|(name, answer)| answer.line(name)).collect();
-        comer::internal::model_file::write_whole(&path, format!("{key}\n{lines}").as_bytes())?;
-        let file = OpenOptions::new().append(true).open(&path).with_context(|| path.display().to_string())?;
-        Ok(Self { path, file, done })
-    }
-
-    fn note(&mut self, name: &str, answer: &Answer) -> Result<()> {
-        self.file.write_all(answer.line(name).as_bytes()).with_context(|| self.path.display().to_string())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_interrupted_evaluation_goes_on_where_it_stopped() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("answers.tsv");
-        let mut journal = Journal::open(path.clone(), "# model a").unwrap();
-        assert!(journal.done.is_empty());
-        let answer = |latex: &str| Answer { latex: latex.into(), ink: [0.1, 1.0 / 3.0] };
-        journal.note("one", &answer("x ^ { 2 }")).unwrap();
-        journal.note("two", &answer("y")).unwrap();
-        // Killed in the middle of a line.
-        write!(journal.file, "three\tz + ").unwrap();
-        drop(journal);
-
-        let again = Journal::open(path.clone(), "# model a").unwrap();
-        let expected = [("one", "x ^ { 2 }"), ("two", "y")].map(|(name, latex)| (name.into(), answer(latex)));
-        assert_eq!(again.done, HashMap::from(expected));
-        drop(again);
-        assert!(
-            Journal::open(path.clone(), "# model b").unwrap().done.is_empty(),
-            "another model starts anew"
-        );
+    fn answers_survive_as_lines() {
+        let answer = Answer { latex: "x ^ { 2 }".into(), ink: [0.1, 1.0 / 3.0] };
+        let line = answer.line("one");
+        let line = line.strip_suffix('\n').unwrap();
+        assert_eq!(Answer::from_line(line), Some(("one".into(), answer)));
+        assert_eq!(Answer::from_line("one\tx + "), None);
     }
 }

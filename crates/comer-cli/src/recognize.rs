@@ -10,10 +10,11 @@ use comer::internal::alignment::{AlignmentDetail, Region};
 use comer::internal::config::{SearchConfig, Strategy};
 use comer::internal::recognizer::{Formula, Options, Recognition, Recognizer};
 use comer::internal::{input, photo};
+use comer_eval::find_files;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::common::{ModelArgument, progress_bar, search_folder, use_threads};
+use crate::common::{ModelArgument, progress_bar, use_threads};
 
 /// Read handwritten formulas: pictures (png, jpeg, bmp, webp, tiff, gif), InkML or a JSON of strokes.
 ///
@@ -179,16 +180,15 @@ fn collect(arguments: &[PathBuf]) -> Result<Vec<PathBuf>> {
             inputs.push(path.clone());
             continue;
         }
-        let before = inputs.len();
-        search_folder(path, &input::ENDINGS, &mut inputs)?;
-        if inputs.len() == before {
+        let found = find_files(path, &input::ENDINGS)?;
+        if found.is_empty() {
             bail!(
                 "{}: no picture or ink in this folder, expected files ending in {}",
                 path.display(),
                 input::ENDINGS.join(", ")
             );
         }
-        inputs[before..].sort();
+        inputs.extend(found);
     }
     Ok(inputs)
 }

@@ -1,8 +1,5 @@
 //! `comer data` as a user meets it: ink becomes a data set, and what is wrong with one is found.
 
-#[path = "../../comer/tests/common/mod.rs"]
-mod common;
-
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -255,7 +252,9 @@ fn ink_below(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn crohme_gets_the_captions_that_it_has() {
-    let (Some(pictures), Some(folder)) = (common::shared("data/crohme.zip"), common::unpacked_ink()) else {
+    let (Some(pictures), Some(folder)) =
+        (comer_testing::shared("data/crohme.zip"), comer_testing::unpacked_ink())
+    else {
         return;
     };
     let normalizer = Normalizer::new(Vocab::crohme().tokens());

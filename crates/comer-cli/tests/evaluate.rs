@@ -1,8 +1,5 @@
 //! `comer evaluate` on a set of our own: a report, and a broken picture that costs one file.
 
-#[path = "../../comer/tests/common/mod.rs"]
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +13,7 @@ fn a_set_is_read_and_scored_and_a_broken_picture_costs_one_file() {
     let folder = tempfile::tempdir().unwrap();
     let (images, model) = (folder.path().join("set/own/img"), folder.path().join("tiny.safetensors"));
     fs::create_dir_all(&images).unwrap();
-    common::golden_model("fusion").save(&model, Precision::F32).unwrap();
+    comer_testing::golden_model("fusion").save(&model, Precision::F32).unwrap();
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
     let mut captions = String::from("broken\tx\n");
     fs::write(images.join("broken.png"), "no picture").unwrap();

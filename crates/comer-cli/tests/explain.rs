@@ -1,8 +1,5 @@
 //! `comer explain` as a user meets it: every kind of file, and bad input that leaves nothing behind.
 
-#[path = "../../comer/tests/common/mod.rs"]
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -18,7 +15,7 @@ impl Place {
         let folder = tempfile::tempdir().unwrap();
         for name in ["fusion", "bttr"] {
             let path = folder.path().join(format!("{name}.safetensors"));
-            common::golden_model(name).save(path, Precision::F32).unwrap();
+            comer_testing::golden_model(name).save(path, Precision::F32).unwrap();
         }
         Self { folder }
     }

@@ -25,13 +25,7 @@ fn a_bad_checkpoint_is_refused_and_nothing_is_written() {
 
 #[test]
 fn the_released_checkpoint_becomes_a_model_file_of_half_the_size() {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let shared = std::env::var_os("COMER_SHARED").map_or(default, Into::into);
-    let checkpoint = shared.join("models/released.ckpt");
-    if !checkpoint.exists() {
-        eprintln!("skipped: {} is not there (COMER_SHARED says where to look)", checkpoint.display());
-        return;
-    }
+    let Some(checkpoint) = comer_testing::shared("models/released.ckpt") else { return };
     let folder = tempfile::tempdir().unwrap();
     let model = folder.path().join("released.safetensors");
     let done = import(&checkpoint, &model, &["--f16"]);

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use comer::internal::ink::{Ink, Point, Stroke, Symbol};
 use comer_train::stroke_set::Record;
@@ -145,10 +145,8 @@ fn log(run: &Path) -> String {
 
 /// Waits until the run's log has a line; the run must still go on then.
 fn wait_for_log(run: &Path, child: &mut Child) {
-    let began = Instant::now();
     while log(run).lines().count() < 3 {
         assert!(child.try_wait().unwrap().is_none(), "the run ended before it could be disturbed");
-        assert!(began.elapsed() < Duration::from_secs(120), "the run writes no log");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -416,7 +414,7 @@ fn a_full_disk_loses_nothing() {
     fs::create_dir(&disk).unwrap();
     let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(&disk).output();
     if !mounted.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: a full disk (mounting a small one needs more rights)");
+        comer_testing::skip("mounting a small disk needs more rights");
         return;
     }
     let unmount = Unmount(disk.clone());

@@ -14,8 +14,8 @@ use std::collections::{HashMap, HashSet};
 
 use self::reader::Reader;
 use crate::error::Result;
+use crate::lexer::split;
 use crate::symbols::{Command, command};
-use crate::token::split;
 
 /// What stands for a symbol that the vocabulary lacks, beside other commands for the same character.
 const SUBSTITUTES: &[(&str, &[&str])] = &[

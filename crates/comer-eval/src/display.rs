@@ -5,7 +5,8 @@
 //! number without the spaces of a sum, no spaces in scripts, delimiters that grow after `\left`.
 
 use crate::error::Result;
-use crate::latex::{Expression, Kind, parse};
+use crate::expression::{Expression, Kind};
+use crate::latex::parse;
 use crate::mathml::escaped;
 use crate::symbols::{Command, Dialect, character_of, command};
 

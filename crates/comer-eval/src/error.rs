@@ -45,6 +45,16 @@ pub enum Error {
         /// What it should hold.
         expected: &'static str,
     },
+    /// A data set has no split of the given name.
+    #[error("{}: no split {split:?}, expected one of {known}", path.display())]
+    UnknownSplit {
+        /// The folder or zip.
+        path: PathBuf,
+        /// The name that was asked for.
+        split: String,
+        /// The names that there are, separated by commas.
+        known: String,
+    },
     /// A folder or zip has several sets of formulas.
     #[error("{}: several sets ({sets}), expected the name of one", path.display())]
     Sets {

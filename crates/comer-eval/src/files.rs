@@ -4,15 +4,12 @@
 //! opened at all, or that holds nothing of the kind, is an error.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
-use zip::ZipArchive;
-
+use crate::archive::Archive;
+use crate::dataset::DataSource;
 use crate::error::{Error, Result};
 use crate::label_graph::LabelGraph;
-use crate::run_folder::PREDICTIONS;
 use crate::score::Truth;
 
 /// Predictions by name.
@@ -33,50 +30,36 @@ pub struct Truths {
     pub problems: Vec<String>,
 }
 
-/// The largest text file that is read: no formula comes near.
-const LARGEST_TEXT: u64 = 64 << 20;
+/// Name of the predictions in a run folder.
+pub const PREDICTIONS: &str = "predictions.tsv";
 
-/// One file of a source: its name inside of it, and its text or why there is none.
-struct Entry {
-    name: String,
-    text: Result<String, String>,
-}
-
-impl Entry {
-    /// The name without folders and ending.
-    fn stem(&self) -> &str {
-        let file = self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name);
-        file.rsplit_once('.').map_or(file, |(stem, _)| stem)
-    }
-
-    fn has_ending(&self, ending: &str) -> bool {
-        self.name.rsplit_once('.').is_some_and(|(_, own)| own.eq_ignore_ascii_case(ending))
-    }
-}
-
-/// Reads predictions: a tsv (`name<TAB>LaTeX`), the `result.zip` of the reference or a folder, both with one
-/// `<name>.txt` for each formula, the LaTeX between dollar signs after a line `%<name>`. The folder of a
-/// [run](crate::run_folder) stands for the table in it.
+/// Reads predictions: a table (`name<TAB>LaTeX`), the `result.zip` of the reference implementation or a folder, both
+/// with one `<name>.txt` per formula (a line `%<name>`, then the LaTeX between dollar signs), or a
+/// [run folder](crate::run_folder).
 pub fn read_predictions(path: &Path) -> Result<Predictions> {
     let table = path.join(PREDICTIONS);
     let path = if table.is_file() { &table } else { path };
-    let is_text = |name: &str| name.ends_with(".txt");
-    let entries = match source(path)? {
-        Source::Text => return Ok(predictions_table(&read_text(path)?)),
-        Source::Zip => zip_entries(path, is_text)?,
-        Source::Folder => folder_entries(path, is_text)?,
-    };
+    let archive = Archive::open(path)?;
+    let mut names = archive.names(|_| true)?;
+    if archive.is_file() {
+        let text = archive.read_text("").map_err(|reason| Error::File { path: path.into(), reason })?;
+        return Ok(predictions_table(&text));
+    }
+    names.retain(|name| name.ends_with(".txt"));
     let mut predictions = Predictions::default();
-    for entry in &entries {
-        match entry.text.as_deref().map_err(String::clone).and_then(formula_of_text) {
+    for name in &names {
+        let text = archive.read_text(name).map_err(|error| error.to_string());
+        match text.and_then(|text| formula_of_text(&text)) {
             Ok(formula) => {
-                predictions.by_name.insert(entry.stem().into(), formula);
+                let file = name.rsplit('/').next().unwrap_or(name);
+                predictions.by_name.insert(file.trim_end_matches(".txt").into(), formula);
             }
-            Err(reason) => predictions.problems.push(format!("{}: {reason}", entry.name)),
+            Err(reason) => predictions.problems.push(format!("{name}: {reason}")),
         }
     }
-    if entries.is_empty() {
-        return Err(nothing_in(path, "a prediction (a table of names and LaTeX, or .txt files)"));
+    if names.is_empty() {
+        let expected = "predictions (a table of names and LaTeX, or .txt files)";
+        return Err(Error::Nothing { path: path.into(), expected });
     }
     Ok(predictions)
 }
@@ -120,42 +103,26 @@ fn formula_of_text(text: &str) -> Result<String, String> {
     }
 }
 
-/// Reads the truth: captions (`name<TAB>LaTeX`), a folder of `.lg` files, a folder with `caption.txt` and `symLg`, or
-/// a zip of either. A zip or folder with several sets (`data/2014`, `data/2016`) needs the name of one as `split`.
+/// Reads the ground truth: a caption file (`name<TAB>LaTeX`), a folder of `.lg` files, or a folder or zip in
+/// [CROHME's layout](crate::dataset). A source with several splits needs the name of one.
 pub fn read_truths(path: &Path, split: Option<&str>) -> Result<Truths> {
-    let is_truth = |name: &str| name.ends_with(".lg") || name.ends_with("caption.txt");
-    let entries = match source(path)? {
-        Source::Text => {
-            let text = read_text(path)?;
-            vec![Entry { name: "caption.txt".into(), text: Ok(text) }]
-        }
-        Source::Zip => zip_entries(path, is_truth)?,
-        Source::Folder => folder_entries(path, is_truth)?,
-    };
-    let entries = entries_of_split(entries, path, split)?;
+    let source = DataSource::open(path)?;
+    let split = source.split(split)?;
+    let captions = split.captions()?;
     let mut truths: BTreeMap<String, Truth> = BTreeMap::new();
-    let mut problems = Vec::new();
-    for entry in &entries {
-        let text = match &entry.text {
-            Ok(text) => text,
-            Err(reason) => {
-                problems.push(format!("{}: {reason}", entry.name));
-                continue;
-            }
-        };
-        if entry.has_ending("lg") {
-            match LabelGraph::from_lg(text) {
-                Ok(graph) => truths.entry(entry.stem().into()).or_default().graph = Some(graph),
-                Err(error) => problems.push(format!("{}: {error}", entry.name)),
-            }
-        } else {
-            for (name, caption) in table(text, &mut problems) {
-                truths.entry(name).or_default().caption = Some(caption);
-            }
+    let mut problems = captions.problems;
+    for (name, file, text) in split.graphs() {
+        let graph = text.and_then(|text| LabelGraph::from_lg(&text).map_err(|error| error.to_string()));
+        match graph {
+            Ok(graph) => truths.entry(name.into()).or_default().graph = Some(graph),
+            Err(reason) => problems.push(format!("{file}: {reason}")),
         }
     }
+    for (name, caption) in captions.rows {
+        truths.entry(name).or_default().caption = Some(caption);
+    }
     if truths.is_empty() {
-        return Err(nothing_in(path, "a truth (captions, or .lg files)"));
+        return Err(Error::Nothing { path: path.into(), expected: "captions or .lg files" });
     }
     let truths = truths.into_iter().map(|(name, truth)| Truth { name, ..truth }).collect();
     Ok(Truths { truths, problems })
@@ -178,122 +145,9 @@ impl Truths {
     }
 }
 
-/// The entries of one set, by the folder that holds `caption.txt` or `symLg`.
-fn entries_of_split(entries: Vec<Entry>, path: &Path, split: Option<&str>) -> Result<Vec<Entry>> {
-    let set = |entry: &Entry| {
-        let mut folders: Vec<&str> = entry.name.split(['/', '\\']).collect();
-        folders.pop();
-        if entry.has_ending("lg") && folders.last().is_some_and(|folder| folder.eq_ignore_ascii_case("symlg"))
-        {
-            folders.pop();
-        }
-        folders.join("/")
-    };
-    let is_wanted = |set: &str| split.is_none_or(|split| set.rsplit('/').next() == Some(split));
-    let mut sets: Vec<String> = entries.iter().map(set).filter(|set| is_wanted(set)).collect();
-    sets.sort();
-    sets.dedup();
-    match &sets[..] {
-        [one] => Ok(entries.into_iter().filter(|entry| set(entry) == *one).collect()),
-        [] if split.is_none() => Ok(entries),
-        // A path that is one set already needs no name for it.
-        [] if entries.iter().all(|entry| set(entry).is_empty()) => Ok(entries),
-        [] => Err(nothing_in(path, "the set that was asked for")),
-        _ => Err(Error::Sets { path: path.into(), sets: sets.join(", ") }),
-    }
-}
-
-enum Source {
-    Text,
-    Zip,
-    Folder,
-}
-
-fn source(path: &Path) -> Result<Source> {
-    if path.is_dir() {
-        return Ok(Source::Folder);
-    }
-    let mut start = [0; 4];
-    let mut file = File::open(path).map_err(|reason| file_error(path, reason))?;
-    let is_zip = file.read_exact(&mut start).is_ok() && (start == *b"PK\x03\x04" || start == *b"PK\x05\x06");
-    Ok(if is_zip { Source::Zip } else { Source::Text })
-}
-
-fn file_error(path: &Path, reason: std::io::Error) -> Error {
-    Error::File { path: path.into(), reason }
-}
-
-fn nothing_in(path: &Path, expected: &'static str) -> Error {
-    Error::Nothing { path: path.into(), expected }
-}
-
-fn read_text(path: &Path) -> Result<String> {
-    let file = File::open(path).map_err(|reason| file_error(path, reason))?;
-    bounded_text(file).map_err(|reason| file_error(path, reason))
-}
-
-fn bounded_text(reader: impl Read) -> std::io::Result<String> {
-    let mut text = String::new();
-    let read = reader.take(LARGEST_TEXT + 1).read_to_string(&mut text)?;
-    if read as u64 > LARGEST_TEXT {
-        let reason = format!("more than {LARGEST_TEXT} bytes, which no formulas need");
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, reason));
-    }
-    Ok(text)
-}
-
-fn zip_entries(path: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Entry>> {
-    let file = File::open(path).map_err(|reason| file_error(path, reason))?;
-    let archive = ZipArchive::new(BufReader::new(file));
-    let archive = archive.map_err(|error| file_error(path, std::io::Error::other(error)))?;
-    Ok(archive_entries(archive, is_wanted))
-}
-
-fn archive_entries<R: Read + Seek>(
-    mut archive: ZipArchive<R>,
-    is_wanted: impl Fn(&str) -> bool,
-) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    for number in 0..archive.len() {
-        let entry = match archive.by_index(number) {
-            Err(error) => Entry { name: format!("file {number} of the zip"), text: Err(error.to_string()) },
-            Ok(mut file) => {
-                let name = String::from_utf8_lossy(file.name_raw()).into_owned();
-                if name.ends_with('/') || !is_wanted(&name) {
-                    continue;
-                }
-                Entry { name, text: bounded_text(&mut file).map_err(|error| error.to_string()) }
-            }
-        };
-        entries.push(entry);
-    }
-    entries
-}
-
-/// The files of a folder and of the folders in it, by name.
-fn folder_entries(path: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Entry>> {
-    let mut entries = Vec::new();
-    let mut folders = vec![path.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        let listing = std::fs::read_dir(&folder).map_err(|reason| file_error(&folder, reason))?;
-        for item in listing {
-            let item = item.map_err(|reason| file_error(&folder, reason))?.path();
-            let name = item.strip_prefix(path).unwrap_or(&item).to_string_lossy().into_owned();
-            // Links to folders are not followed: they may lead back.
-            if item.is_dir() && !item.is_symlink() {
-                folders.push(item);
-            } else if is_wanted(&name) {
-                let text = read_text(&item).map_err(|error| error.to_string());
-                entries.push(Entry { name, text });
-            }
-        }
-    }
-    entries.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(entries)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Write;
 
     use zip::ZipWriter;
@@ -386,8 +240,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let absent = folder.path().join("absent.tsv");
         assert!(read_predictions(&absent).unwrap_err().to_string().contains("absent.tsv"));
-        assert!(read_predictions(folder.path()).unwrap_err().to_string().contains("expected a prediction"));
-        assert!(read_truths(folder.path(), None).unwrap_err().to_string().contains("expected a truth"));
+        assert!(read_predictions(folder.path()).unwrap_err().to_string().contains("expected predictions"));
+        assert!(read_truths(folder.path(), None).unwrap_err().to_string().contains("expected caption.txt"));
         let broken = folder.path().join("broken.zip");
         std::fs::write(&broken, b"PK\x03\x04 and nothing more").unwrap();
         assert!(read_truths(&broken, None).unwrap_err().to_string().contains("broken.zip"));

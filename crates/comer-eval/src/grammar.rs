@@ -1,7 +1,7 @@
 //! What can be read from each token of a formula on: the table that [`crate::latex`] speaks of.
 
+use crate::lexer::Token;
 use crate::symbols::{Command, Dialect, command};
-use crate::token::Token;
 
 /// The scripts from some token on: where each starts, and whether it may have scripts itself.
 #[derive(Clone, Copy, Debug)]

@@ -179,7 +179,7 @@ fn article(score: &FileScore, picture: Option<Vec<u8>>, out: &mut String) {
         "<article data-name=\"{name}\" data-errors=\"{errors}\" data-length=\"{length}\">\n<h3>{name}</h3>\n<p class=\"errors\">",
         name = escaped(&score.name),
         errors = errors(score),
-        length = caption.map_or(0, |caption| crate::tokens::tokens(caption).len()),
+        length = caption.map_or(0, |caption| crate::metrics::tokens(caption).len()),
     );
     for protocol in Protocol::ALL {
         if let Some(mistakes) = score.by(protocol) {

@@ -6,55 +6,11 @@
 use std::collections::HashMap;
 
 use crate::error::{Error, Result};
-use crate::latex::{self, Expression};
+use crate::expression::Expression;
+use crate::latex;
 use crate::layout;
+use crate::relation::Relation;
 use crate::symbols::Dialect;
-
-/// How one symbol stands to another.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Relation {
-    /// The next symbol on the line.
-    Right,
-    /// A superscript.
-    Sup,
-    /// A subscript.
-    Sub,
-    /// A numerator, an upper limit, the index of a root.
-    Above,
-    /// A denominator, a lower limit.
-    Below,
-    /// What stands under a root.
-    Inside,
-    /// A relation that a file names and formulas of symbols do not have, of a matrix for instance.
-    Other(String),
-}
-
-impl Relation {
-    fn named(name: &str) -> Self {
-        match name {
-            "Right" | "R" => Self::Right,
-            "Sup" => Self::Sup,
-            "Sub" => Self::Sub,
-            "Above" => Self::Above,
-            "Below" => Self::Below,
-            "Inside" => Self::Inside,
-            other => Self::Other(other.into()),
-        }
-    }
-
-    /// As it is written in a path.
-    fn step(&self) -> &str {
-        match self {
-            Self::Right => "R",
-            Self::Sup => "Sup",
-            Self::Sub => "Sub",
-            Self::Above => "Above",
-            Self::Below => "Below",
-            Self::Inside => "Inside",
-            Self::Other(name) => name,
-        }
-    }
-}
 
 /// A path's number in its graph. [`ROOT`] is the path `O`.
 pub type PathId = usize;
@@ -227,5 +183,70 @@ impl LabelGraph {
         if let Err(place) = relations.binary_search(&relation) {
             relations.insert(place, relation);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The symbols of a formula as `path:label`, by path.
+    fn nodes(formula: &str, dialect: Dialect) -> String {
+        let graph = LabelGraph::from_latex(formula, dialect).unwrap();
+        let nodes: Vec<String> =
+            graph.nodes().iter().map(|(path, labels)| format!("{path}:{}", labels.join("&"))).collect();
+        nodes.join(" ")
+    }
+
+    #[test]
+    fn paths_of_both_dialects() {
+        for (formula, expected) in [
+            ("x ^ { 2 } + 1", "O:x OR:+ ORR:1 OSup:2"),
+            ("x_1^2", "O:x OSub:1 OSup:2"),
+            ("x ^ 2 _ 1 y", "O:x OR:y OSub:1 OSup:2"),
+            (r"\frac { a } { b c } d", "O:- OAbove:a OBelow:b OBelowR:c OR:d"),
+            (r"\sqrt { a b c }", r"O:\sqrt OInside:a OInsideR:b OInsideRR:c"),
+            (r"\sqrt [ 3 ] { x }", r"O:\sqrt OAbove:3 OInside:x"),
+            (r"\sum \limits _ { i } ^ n x", r"O:\sum OAbove:n OBelow:i OR:x"),
+            (r"\sum _ { i } ^ n x", r"O:\sum OR:x OSub:i OSup:n"),
+            ("( a ) ^ { 2 }", "O:( OR:a ORR:) ORRSup:2"),
+            ("{ ( a + b ) } ^ 2", "O:( OR:a ORR:+ ORRR:b ORRRR:) ORRRRSup:2"),
+            ("{ a b } _ 1 ^ 2 c", "O:a OR:b ORR:c ORSub:1 ORSup:2"),
+            ("x ^ 2 ^ 3", "O:x OSup:2 OSupSup:3"),
+            ("x ^ { } y", "O:x OR:y"),
+            ("f ' x", r"O:f OR:\prime ORR:x"),
+            (r"f ^ { \prime }", r"O:f OSup:\prime"),
+            (r"\left ( \frac 1 2 \right ) ^ 2", "O:( OR:- ORAbove:1 ORBelow:2 ORR:) ORRSup:2"),
+            (r"a , b \lt c > d \{", r"O:a OR:COMMA ORR:b ORRR:\lt ORRRR:c ORRRRR:\gt ORRRRRR:d ORRRRRRR:\{"),
+            (r"\hat { a b } \, c", "O:a OR:b ORAbove:\u{302} ORR:c"),
+            ("", ""),
+            ("{ { { x } } }", "O:x"),
+        ] {
+            assert_eq!(nodes(formula, Dialect::Official), expected, "{formula}");
+            assert_eq!(nodes(formula, Dialect::Clean), expected, "{formula}");
+        }
+    }
+
+    #[test]
+    fn what_the_official_tools_get_wrong() {
+        for (formula, official, clean) in [
+            (r"\Gamma \gamma", r"O:\gamma OR:\gamma", r"O:\Gamma OR:\gamma"),
+            (r"\cdots \Pi", "O:⋯ OR:Π", r"O:\cdots OR:\Pi"),
+            (r"\sin \max", r"O:\sin OR:max", r"O:\sin OR:\max"),
+            (r"\mathrm { d } x", "O:x", "O:d OR:x"),
+            (r"\frac { \, } { x }", "O:- OAbove:x", "O:- OBelow:x"),
+            (r"\,", "", ""),
+            ("12", "O:12", "O:1 OR:2"),
+            ("1.5", "O:1.5", "O:1 OR:. ORR:5"),
+            ("x ^ ( a )", "O:x OSup:( OSupR:a OSupRR:)", "O:x OR:a ORR:) OSup:("),
+            ("( ^ 2 )", "O:( OR: ORR:) ORSup:2", "O:( OR:) OSup:2"),
+            ("{ a { } } ^ 2", "O:a OR:2", "O:a OR:2"),
+            ("{ a { } } _ 1 ^ 2", "O:1&2&a", "O:1&2&a"),
+        ] {
+            assert_eq!(nodes(formula, Dialect::Official), official, "{formula}");
+            assert_eq!(nodes(formula, Dialect::Clean), clean, "{formula}");
+        }
+        let edges = |dialect| LabelGraph::from_latex(r"\sqrt { a b }", dialect).unwrap().edges().len();
+        assert_eq!((edges(Dialect::Official), edges(Dialect::Clean)), (3, 2));
     }
 }

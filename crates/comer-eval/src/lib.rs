@@ -1,41 +1,49 @@
-//! Scores recognised formulas the way the CROHME competition does, without its tools.
+//! Scores recognised formulas as the CROHME competition does, without its tools.
 //!
-//! The way of the data, and the room of each step:
+//! | step | module |
+//! |---|---|
+//! | parse LaTeX into an expression tree | [`latex`], [`expression`] |
+//! | convert the tree to a symbol label graph, or read an official `.lg` file | [`label_graph`], [`relation`] |
+//! | count the differences of two graphs, or of two token sequences | [`compare`], [`metrics`] |
+//! | score every file of a set by each protocol | [`score`] |
+//! | summarise a run, compare two runs | [`report`], [`bootstrap`] |
+//! | write reports as Markdown, HTML and JSON | [`markdown`], [`html`], [`mathml`], [`run_folder`] |
+//! | read predictions, ground truth and data sets | [`files`], [`dataset`] |
+//! | convert raw LaTeX to training captions | [`caption`] |
+//! | render a formula as LaTeX would display it, as MathML | [`display`] |
 //!
-//! 1. [`latex`]: a formula becomes an expression tree.
-//! 2. [`label_graph`]: the tree becomes a symbol label graph; the official `.lg` files are read into the same.
-//! 3. [`compare`]: the differences between two graphs; [`tokens`]: those between two lists of tokens.
-//! 4. [`score`]: every file of a set by each protocol.
-//! 5. [`report`]: the figures of a run; [`bootstrap`]: two runs side by side.
-//! 6. [`markdown`], [`html`]: the report to read, with formulas drawn as [`mathml`]; [`run_folder`]: all of them written.
-//!    [`display`]: MathML as LaTeX would set it, for pages.
-//!
-//! Around it: [`files`] (predictions and truths from tables, zips and folders), [`caption`] (raw LaTeX to tokens).
-//!
-//! Text only: no tensors, no pictures.
+//! Text only: no tensors, no image decoding.
 
+mod archive;
 pub mod bootstrap;
 pub mod caption;
 pub mod compare;
+pub mod dataset;
 pub mod display;
 pub mod error;
+pub mod expression;
 pub mod files;
 mod grammar;
 pub mod html;
+mod journal;
 pub mod label_graph;
 pub mod latex;
 mod layout;
+mod lexer;
 pub mod markdown;
 pub mod mathml;
+pub mod metrics;
+pub mod relation;
 pub mod report;
 pub mod run_folder;
 pub mod score;
 mod symbols;
-mod token;
-pub mod tokens;
 mod tree;
 
+pub use archive::find_files;
+pub use dataset::DataSource;
 pub use error::{Error, Result};
+pub use journal::Journal;
 pub use label_graph::LabelGraph;
 pub use report::Report;
 pub use symbols::Dialect;

@@ -3,7 +3,8 @@
 //! Written from our own tree and without recursion, for a looping prediction may be nested without end.
 
 use crate::error::Result;
-use crate::latex::{Expression, Kind, parse};
+use crate::expression::{Expression, Kind};
+use crate::latex::parse;
 use crate::symbols::{Dialect, character_of};
 
 /// A formula as a `<math>` element.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use crate::metrics::{Bleu, edits, levenshtein, tokens};
 use crate::score::{FileScore, Protocol};
-use crate::tokens::{Bleu, distance, mistakes, tokens};
 
 /// The rates of one protocol, in percent of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -153,7 +153,7 @@ impl Report {
             bleu.add(caption, prediction);
         }
         let captioned: usize = pairs.iter().map(|(caption, _)| caption.len()).sum();
-        let changed: usize = pairs.iter().map(|(caption, prediction)| distance(caption, prediction)).sum();
+        let changed: usize = pairs.iter().map(|(caption, prediction)| levenshtein(caption, prediction)).sum();
         Self {
             files: scores.len(),
             missing: scores.iter().filter(|score| score.prediction.is_none()).count(),
@@ -238,13 +238,12 @@ fn by_length(scores: &[FileScore]) -> Vec<LengthRates> {
 fn confusions(pairs: &[(Vec<&str>, Vec<&str>)]) -> Vec<Confusion> {
     let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
     for (caption, prediction) in pairs {
-        let found = mistakes(caption, prediction).unwrap_or_default();
+        let found = edits(caption, prediction).unwrap_or_default();
         // Braces come and go with the scripts and fractions that need them.
         let is_brace = |token: &str| matches!(token, "{" | "}");
-        for mistake in
-            found.into_iter().filter(|(truth, prediction)| !is_brace(truth) && !is_brace(prediction))
+        for edit in found.into_iter().filter(|(truth, prediction)| !is_brace(truth) && !is_brace(prediction))
         {
-            *counts.entry(mistake).or_default() += 1;
+            *counts.entry(edit).or_default() += 1;
         }
     }
     let named = |((truth, prediction), count): ((&str, &str), usize)| Confusion {

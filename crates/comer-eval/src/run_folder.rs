@@ -5,13 +5,11 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::files::PREDICTIONS;
 use crate::html::html;
 use crate::markdown::markdown;
 use crate::report::Report;
 use crate::score::{FileScore, Protocol};
-
-/// The name of the predictions in the folder of a run.
-pub const PREDICTIONS: &str = "predictions.tsv";
 
 /// A run that has been scored.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::compare::{Errors, compare};
 use crate::label_graph::LabelGraph;
+use crate::metrics::{levenshtein, same_structure, tokens};
 use crate::symbols::Dialect;
-use crate::tokens::{distance, same_structure, tokens};
 
 /// What a prediction is measured against. The three figures differ by points and are never to be mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,10 @@ fn score_one(truth: &Truth, prediction: Option<&String>, dialect: Dialect) -> Fi
     });
     let by_token = truth.caption.as_ref().map(|caption| {
         let (caption, formula) = (tokens(caption), tokens(formula));
-        Mistakes { errors: distance(&caption, &formula), same_structure: same_structure(&caption, &formula) }
+        Mistakes {
+            errors: levenshtein(&caption, &formula),
+            same_structure: same_structure(&caption, &formula),
+        }
     });
     FileScore {
         name: truth.name.clone(),

@@ -1,7 +1,7 @@
 //! Reads the expression tree off the table of a formula, with a stack of its own.
 
+use crate::expression::{Expression, Kind};
 use crate::grammar::{Part, Scripts, Shape, Table};
-use crate::latex::{Expression, Kind};
 use crate::symbols::{Command, Dialect, character_label, command, function_label};
 
 /// What is left to be turned into nodes.

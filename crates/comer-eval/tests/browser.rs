@@ -1,20 +1,12 @@
-//! The HTML report in a real browser: nothing goes wrong on the page, the chart and a picture are there, the filter works.
-
-use std::process::Command;
+//! The HTML report in a real browser: no errors, chart and image are shown, the filter works.
 
 use comer_eval::html::html;
 use comer_eval::score::{Truth, score};
 use comer_eval::{Dialect, LabelGraph, Report};
-
-/// Collects what goes wrong on the page; runs before anything else.
-const LISTEN: &str = "<script>
-const wrong = [];
-addEventListener('error', (event) => wrong.push(event.message || 'a resource did not load'), true);
-console.error = (...what) => wrong.push(what.join(' '));
-</script>";
+use comer_testing::browser::run_script;
 
 /// Uses the page as a reader would, and leaves what it found in the title.
-const USE: &str = "<script>
+const USE: &str = "
 addEventListener('load', async () => {
   const shown = () => Array.from(document.querySelectorAll('article:not([hidden])'), (a) => a.dataset.name).join();
   const choose = (id, value) => {
@@ -32,8 +24,7 @@ addEventListener('load', async () => {
     formulas: document.querySelectorAll('math mfrac').length, wrong,
   };
   document.title = JSON.stringify(found);
-});
-</script>";
+});";
 
 /// A white picture of two by one pixels.
 fn picture() -> Vec<u8> {
@@ -47,11 +38,6 @@ fn picture() -> Vec<u8> {
 
 #[test]
 fn the_report_works_in_a_browser() {
-    let program = std::env::var("CHROMIUM").unwrap_or_else(|_| "chromium".into());
-    if Command::new(&program).arg("--version").output().is_err() {
-        eprintln!("skipped: no {program} (CHROMIUM names the browser)");
-        return;
-    }
     let formula = r"\frac { 1 } { x }";
     let truth = |name: &str| Truth {
         name: name.into(),
@@ -62,31 +48,7 @@ fn the_report_works_in_a_browser() {
     let predictions = predictions.map(|(name, text)| (name.into(), text.into())).into();
     let scores = score(&["right", "z-one", "broken"].map(truth), &predictions, Dialect::Official);
     let page = html("run", &Report::new(&scores), &scores, &[], |name| (name == "z-one").then(picture));
-    let page = page.replacen("<head>", &format!("<head>{LISTEN}"), 1).replacen(
-        "</body>",
-        &format!("{USE}</body>"),
-        1,
-    );
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("report.html");
-    std::fs::write(&path, page).unwrap();
-
-    let profile = format!("--user-data-dir={}", folder.path().join("profile").display());
-    let flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--virtual-time-budget=10000",
-        "--dump-dom",
-        &profile,
-    ];
-    let output =
-        Command::new(&program).args(flags).arg(format!("file://{}", path.display())).output().unwrap();
-    let page = String::from_utf8_lossy(&output.stdout);
-    let title =
-        page.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap_or_default();
-    let found: serde_json::Value =
-        serde_json::from_str(title).unwrap_or_else(|_| panic!("{title}\n{output:?}"));
+    let Some(found) = run_script(&page, USE) else { return };
     let expected = serde_json::json!({
         "all": "z-one,broken", "one": "z-one", "more": "broken", "any": "z-one,broken",
         "name": "broken,z-one", "find": "broken",

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use comer::internal::config::BLOCKS;
 use comer::internal::weights::Weights;
 use comer::internal::{ModelConfig, ModelFile, TokenId, Vocab};
+use comer_testing::cpu_time;
 use comer_train::cpu::{Grid, Network, Reading};
 use comer_train::initial::random_model;
 use comer_train::optimizer::Memory;
 use comer_train::recipe::Optimizer;
-use rustix::time::{ClockId, clock_gettime};
 
 /// Pictures, height, width, tokens.
 const BATCHES: [[usize; 4]; 2] = [[8, 128, 384, 40], [16, 96, 200, 16]];
@@ -179,10 +179,4 @@ impl Clock {
         *best = (best.0.min(cpu), best.1.min(wall));
         *self = Self::start();
     }
-}
-
-/// Of all threads together.
-fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

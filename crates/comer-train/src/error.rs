@@ -55,5 +55,14 @@ pub enum Error {
     Recognition(#[from] comer::Error),
 }
 
+impl From<comer_eval::Error> for Error {
+    fn from(error: comer_eval::Error) -> Self {
+        match error {
+            comer_eval::Error::File { path, reason } => Self::File { path, reason },
+            other => Self::Data(other.to_string()),
+        }
+    }
+}
+
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

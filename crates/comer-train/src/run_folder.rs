@@ -1,12 +1,12 @@
 //! The folder of a run: the recipe, the log, the metrics and their curves, the models and the checkpoint.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use comer::internal::model_file::{Precision, write_whole};
 use comer::internal::weights::tensor_specs;
 use comer::internal::{ModelFile, Vocab};
+use comer_eval::Journal;
 
 use crate::checkpoint::Checkpoint;
 use crate::curves::{Row, svg};
@@ -181,52 +181,4 @@ pub fn model_file(
     });
     let weights = own.collect();
     ModelFile { config: recipe.model.clone(), vocab: vocab.clone(), provenance, weights }
-}
-
-/// A file that grows line by line. What cannot be written, on a full disk, waits for the next time.
-struct Journal {
-    path: PathBuf,
-    file: File,
-    written: u64,
-    waiting: String,
-}
-
-impl Journal {
-    /// Opens the file and forgets what stands behind `length`.
-    fn open(path: PathBuf, length: u64) -> Result<Self> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-        let failed = |reason| Error::File { path: path.clone(), reason };
-        let file = file.map_err(failed)?;
-        let written = length.min(file.metadata().map_err(failed)?.len());
-        file.set_len(written).map_err(failed)?;
-        Ok(Self { path, file, written, waiting: String::new() })
-    }
-
-    fn write(&mut self, text: &str) {
-        self.waiting.push_str(text);
-    }
-
-    fn length(&self) -> u64 {
-        self.written + self.waiting.len() as u64
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        let result = self
-            .file
-            .seek(SeekFrom::Start(self.written))
-            .and_then(|_| self.file.write_all(self.waiting.as_bytes()))
-            .and_then(|()| self.file.sync_data());
-        match result {
-            Ok(()) => {
-                self.written = self.length();
-                self.waiting.clear();
-                Ok(())
-            }
-            Err(reason) => {
-                // What was written in part is written again.
-                let _ = self.file.set_len(self.written);
-                Err(Error::File { path: self.path.clone(), reason })
-            }
-        }
-    }
 }

@@ -1,16 +1,12 @@
 //! The encoder's gradients on pictures of different sizes against finite differences.
 
-#[path = "../../comer/tests/common/mod.rs"]
-mod common;
-mod noise;
-
 use comer::internal::weights::Weights;
+use comer_testing::{golden_model, noise};
 use comer_train::cpu::{DenseNet, Grid};
-use noise::noise;
 
 #[test]
 fn pictures_of_their_own_sizes_have_the_gradient_that_finite_differences_show() {
-    let mut file = common::golden_model("fusion");
+    let mut file = golden_model("fusion");
     file.config.encoder_dropout = 0.2;
     let sizes = vec![(33, 70), (20, 17), (48, 31)];
     let pixels: Vec<f32> =

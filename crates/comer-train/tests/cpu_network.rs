@@ -1,17 +1,12 @@
 //! The training step on the CPU against the authors' gradients and against finite differences.
 
-#[path = "../../comer/tests/common/mod.rs"]
-mod common;
-mod noise;
-
 use comer::internal::vocab::PAD;
 use comer::internal::weights::{Weights, tensor_specs};
 use comer::internal::{ModelFile, TokenId};
+use comer_testing::{Golden, golden_model, noise};
 use comer_train::cpu::{Features, Grid, Network, Reading, Step};
 use comer_train::initial::symbol_map;
 use comer_train::symbols::NOTHING;
-use common::Golden;
-use noise::noise;
 
 const TINY: [&str; 4] = ["bttr", "self", "cross", "fusion"];
 
@@ -60,7 +55,7 @@ fn gradients_with_dropout_smoothing_and_symbols_are_what_finite_differences_show
     let cells: usize = sizes.iter().map(|&(height, width)| height.div_ceil(16) * width.div_ceil(16)).sum();
     let symbols: Vec<TokenId> = (0..cells).map(|cell| [PAD, NOTHING, 7, 60][cell % 4]).collect();
     for name in TINY {
-        let mut file = common::golden_model(name);
+        let mut file = golden_model(name);
         (file.config.encoder_dropout, file.config.dropout) = (0.2, 0.3);
         let symbol_map = symbol_map(&file.config, &file.vocab, 1);
         file.weights.extend(symbol_map);
@@ -104,7 +99,7 @@ fn gradients_with_dropout_smoothing_and_symbols_are_what_finite_differences_show
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let (sizes, pixels, formulas) = uneven_batch();
-    let mut file = common::golden_model("fusion");
+    let mut file = golden_model("fusion");
     (file.config.encoder_dropout, file.config.dropout) = (0.2, 0.3);
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -121,7 +116,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn a_reading_is_not_changed_by_the_padding_after_it_but_for_the_norm_of_the_refinement() {
-    let file = common::golden_model("bttr");
+    let file = golden_model("bttr");
     let network = network(&file, 0);
     let grid = Grid::new(vec![(2, 5)]);
     let channels = file.config.encoder_channels();

@@ -6,13 +6,14 @@
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use comer::Image;
 use comer::internal::engine::encoder::Encoder;
 use comer::internal::engine::kernels::{Isa, Kernels};
 use comer::internal::weights::{Tensor, Weights, tensor_specs};
 use comer::internal::{ModelConfig, ModelFile, Vocab};
+use comer_testing::{thread_cpu_time, wall_time};
 
 /// Width and height of pictures: a large one, CROHME's median and quartiles, and its mean area at two aspects.
 const SIZES: [(usize, usize); 7] =
@@ -34,7 +35,7 @@ fn main() {
     let threads = option("--threads").map_or(1, |number| number.parse().expect("a number of threads"));
     let model = made_up_model();
     let encoder = Encoder::with_kernels(&model.config, &model.weights, kernels);
-    let clock: fn() -> Duration = if threads == 1 { cpu_time } else { wall_time };
+    let clock: fn() -> Duration = if threads == 1 { thread_cpu_time } else { wall_time };
     println!("{:?}, {threads} thread(s), best of {ROUNDS} rounds", kernels.isa());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     pool.install(|| measure(&encoder, clock, threads));
@@ -96,18 +97,6 @@ fn measure(encoder: &Encoder, clock: fn() -> Duration, threads: usize) {
 
 fn gigaflops(operations: u64, time: Duration) -> f64 {
     operations as f64 / time.as_secs_f64() / 1e9
-}
-
-/// The CPU time of this thread.
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-fn wall_time() -> Duration {
-    use std::sync::OnceLock;
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
 }
 
 /// The `gemm` crate's product of two square matrices.

@@ -6,15 +6,12 @@
 //! an instruction set; `--differences` prints answers that are not the reference's.
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
-#[path = "../tests/common/mod.rs"]
-mod common;
-#[path = "../tests/common/crohme.rs"]
-mod crohme;
-
+use std::collections::HashMap;
 use std::time::Duration;
 
 use comer::internal::checkpoint::{Hints, import};
 use comer::internal::config::{SearchConfig, Strategy};
+use comer::internal::dataset::{Dataset, Sample};
 use comer::internal::engine::decoder::Decoder;
 use comer::internal::engine::decoder_state::DecoderState;
 use comer::internal::engine::encoder::Encoder;
@@ -23,6 +20,7 @@ use comer::internal::grammar::Grammar;
 use comer::internal::search::search;
 use comer::internal::step_decoder::StepDecoder;
 use comer::internal::{Vocab, vocab::TokenId};
+use comer_testing::{shared, thread_cpu_time};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -30,11 +28,9 @@ fn main() {
     let option = |name: &str| {
         arguments.iter().position(|argument| argument == name).and_then(|i| arguments.get(i + 1)).cloned()
     };
-    let (Some(weights), Some(golden), Some(data)) = (
-        common::shared("models/released.ckpt"),
-        common::shared("golden/search-2014.jsonl"),
-        common::shared("data/crohme.zip"),
-    ) else {
+    let (Some(weights), Some(golden), Some(data)) =
+        (shared("models/released.ckpt"), shared("golden/search-2014.jsonl"), shared("data/crohme.zip"))
+    else {
         return;
     };
     let isa = option("--isa").unwrap_or_default();
@@ -55,8 +51,9 @@ fn main() {
     let decoder =
         Decoder::with_kernels(&model.config, model.vocab.len(), &model.weights, kernels).expect("a decoder");
     let grammar = Grammar::new(&model.vocab);
-    let mut crohme = crohme::Crohme::open(&data);
-    let captions = crohme.captions("2014");
+    let set = Dataset::open(&data, "2014").expect("CROHME");
+    let samples: HashMap<&str, &Sample> =
+        set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
     let golden = std::fs::read_to_string(golden).expect("the reference's answers");
     let lines: Vec<serde_json::Value> = golden
         .lines()
@@ -71,27 +68,27 @@ fn main() {
         for line in &lines {
             let name = line["name"].as_str().expect("a name");
             let expected = line["pred"].as_str().expect("a prediction");
-            let picture = crohme.picture("2014", name);
-            let start = cpu_time();
+            let picture = samples[name].picture.clone().fit().expect("a picture that fits");
+            let start = thread_cpu_time();
             let features = encoder.encode(&picture).expect("features");
-            let encoded = cpu_time();
+            let encoded = thread_cpu_time();
             let reading = decoder.start(&features).expect("a reading");
             let mut counted = Counted { reading, steps: 0, rows: 0 };
             let answers = search(&mut counted, &config, &grammar, &|| Ok(())).expect("no interrupt");
-            let done = cpu_time();
+            let done = thread_cpu_time();
 
             let empty: &[TokenId] = &[];
             let (tokens, score) =
                 answers.first().map_or((empty, f32::NAN), |answer| (&answer.tokens, answer.score));
             let found = model.vocab.decode(tokens);
-            right += usize::from(captions.get(name) == Some(&found));
+            right += usize::from(samples[name].caption == found);
             same += usize::from(found == expected);
             let difference = (f64::from(score) - line["score"].as_f64().expect("a score")).abs();
             if found == expected {
                 worst = worst.max(difference);
             } else if flag("--differences") {
                 println!("{name}\n  expected {} {expected}\n  found    {score} {found}", line["score"]);
-                println!("  caption  {}", captions[name]);
+                println!("  caption  {}", samples[name].caption);
             }
             written += tokens.len();
             steps += counted.steps;
@@ -151,9 +148,4 @@ impl StepDecoder for Counted<'_> {
         self.rows += tokens.len();
         self.reading.step(parents, tokens)
     }
-}
-
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

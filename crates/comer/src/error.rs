@@ -71,14 +71,10 @@ pub enum Error {
         /// What was wrong and what would be right.
         reason: String,
     },
-    /// A set of pictures with their formulas is not of the layout that it should be.
-    #[error("{}: {reason}", path.display())]
-    DataSet {
-        /// The folder or zip.
-        path: PathBuf,
-        /// What was wrong and what would be right.
-        reason: String,
-    },
+    /// A data set cannot be read.
+    #[cfg(feature = "dataset")]
+    #[error(transparent)]
+    Dataset(#[from] comer_eval::Error),
     /// A picture cannot be given to the network.
     #[error("picture of {width} x {height} pixels: {reason}")]
     Image {

@@ -1,13 +1,11 @@
 //! Where a formula was read: the reference's maps for the released weights, and what holds for any model.
 
-mod common;
-
 use comer::Image;
 use comer::Recognizer;
 use comer::internal::alignment::{AlignmentDetail, PassStep};
 use comer::internal::direction::Direction;
 use comer::internal::recognizer::Options;
-use common::{Golden, crohme_picture, golden_model, shared};
+use comer_testing::{Golden, crohme_picture, golden_model, shared};
 
 const COVERAGES: [&str; 4] = ["bttr", "self", "cross", "fusion"];
 

@@ -1,13 +1,11 @@
 //! Checkpoints of the authors' implementation: good ones import, damaged and hostile ones are refused.
 
-mod common;
-
 use std::io::{Cursor, Write};
 
 use comer::Error;
 use comer::internal::checkpoint::{Hints, StateDict, import};
 use comer::internal::{Coverage, ModelFile, Precision, Vocab};
-use common::{golden_model, shared};
+use comer_testing::{golden_model, shared};
 use proptest::prelude::*;
 
 #[test]

@@ -1,8 +1,6 @@
 //! The encoder against the reference's numbers: first a plain one written out layer by layer, then the fast one
 //! against it, on every instruction set, at many sizes and thread counts.
 
-mod common;
-
 use std::io::Read;
 
 use comer::Error;
@@ -12,7 +10,7 @@ use comer::internal::config::{BLOCKS, NORM_EPSILON};
 use comer::internal::engine::encoder::Encoder;
 use comer::internal::engine::kernels::{Isa, Kernels};
 use comer::internal::{ModelConfig, ModelFile, Vocab};
-use common::{Golden, golden_model, shared};
+use comer_testing::{Golden, golden_model, shared};
 
 /// Channels of a picture, one plane after the other.
 #[derive(Clone)]

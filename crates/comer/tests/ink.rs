@@ -1,7 +1,5 @@
 //! Ink drawn by us against the bitmaps that the same ink was drawn to for training and tests.
 
-mod common;
-
 use std::io::Read;
 
 use comer::Ink;
@@ -20,7 +18,9 @@ fn overlap(ours: &[u8], theirs: &[u8]) -> f64 {
 
 #[test]
 fn crohme_is_drawn_as_its_bitmaps_are() {
-    let (Some(pictures), Some(folder)) = (common::shared("data/crohme.zip"), common::unpacked_ink()) else {
+    let (Some(pictures), Some(folder)) =
+        (comer_testing::shared("data/crohme.zip"), comer_testing::unpacked_ink())
+    else {
         return;
     };
     let mut archive = zip::ZipArchive::new(std::fs::File::open(pictures).unwrap()).unwrap();

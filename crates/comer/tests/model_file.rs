@@ -1,13 +1,11 @@
 //! The model file: what is written is read back, and whatever else is offered is refused with the reason.
 
-mod common;
-
 use std::collections::HashMap;
 
 use comer::Error;
 use comer::internal::weights::tensor_specs;
 use comer::internal::{Coverage, ModelConfig, ModelFile, Precision, Vocab};
-use common::golden_model;
+use comer_testing::golden_model;
 use proptest::prelude::*;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};

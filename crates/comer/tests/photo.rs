@@ -1,30 +1,18 @@
 //! Pictures of every kind against the drawings they were made from.
 
-mod common;
-#[path = "common/synthetic.rs"]
-mod synthetic;
-
-use std::io::Read;
-
+use comer::internal::dataset::Sample;
 use comer::internal::photo::{self, Grey, Options};
+use comer_testing::photo_page::{CONDITIONS, photograph};
+use comer_testing::thread_cpu_time;
 
-/// The bitmaps of a set, by name, every `step`-th of them; `None` where they are absent.
-fn bitmaps(set: &str, step: usize) -> Option<Vec<(String, Vec<u8>)>> {
-    let path = common::shared("data/crohme.zip")?;
-    let mut archive = zip::ZipArchive::new(std::fs::File::open(path).unwrap()).unwrap();
-    let prefix = format!("data/{set}/img/");
-    let mut names: Vec<String> = archive
-        .file_names()
-        .filter_map(|name| Some(name.ok()?.into_owned()))
-        .filter(|name| name.starts_with(&prefix) && name.ends_with(".bmp"))
-        .collect();
-    names.sort();
-    let mut bytes = |name: String| {
-        let mut bytes = Vec::new();
-        archive.by_name(&name).unwrap().read_to_end(&mut bytes).unwrap();
-        (name, bytes)
+/// Every `step`-th drawing of a split of CROHME; `None` where it is absent.
+fn drawings(split: &str, step: usize) -> Option<Vec<(String, Grey)>> {
+    let set = comer_testing::crohme(split)?;
+    let grey = |sample: Sample| {
+        let (width, height) = (sample.picture.width(), sample.picture.height());
+        (sample.name, Grey { width, height, levels: sample.picture.pixels().to_vec() })
     };
-    Some(names.into_iter().step_by(step).map(&mut bytes).collect())
+    Some(set.samples.into_iter().step_by(step).map(grey).collect())
 }
 
 /// Share of the ink of each picture that has ink of the other within `reach`, after the second is brought to the size
@@ -63,12 +51,11 @@ fn agreement(first: &Grey, second: &Grey, reach: isize) -> f64 {
 }
 
 #[test]
-fn crohme_passes_untouched() {
-    let Some(bitmaps) = bitmaps("2014", 1) else { return };
-    assert_eq!(bitmaps.len(), 986);
-    for (name, bytes) in bitmaps {
-        let grey = photo::decode(&bytes).unwrap();
-        let picture = photo::read(&bytes, &Options::default()).unwrap();
+fn crohme_is_not_changed() {
+    let Some(drawings) = drawings("2014", 1) else { return };
+    assert_eq!(drawings.len(), 986);
+    for (name, grey) in drawings {
+        let picture = photo::clean(&grey, &Options::default()).unwrap();
         assert_eq!((picture.width(), picture.height()), (grey.width, grey.height), "{name}");
         assert!(picture.pixels() == grey.levels, "{name} was changed");
         assert!(photo::is_training_drawing(&grey), "{name}");
@@ -76,33 +63,58 @@ fn crohme_passes_untouched() {
 }
 
 #[test]
-fn synthetic_photographs_come_back_as_their_drawings() {
-    let Some(bitmaps) = bitmaps("2014", 60) else { return };
-    for scene in synthetic::SCENES {
+fn synthetic_photographs_are_cleaned_to_their_drawings() {
+    let Some(drawings) = drawings("2014", 60) else { return };
+    for conditions in CONDITIONS {
         let (mut sum, mut ratios) = (0.0, Vec::new());
-        for (number, (name, bytes)) in bitmaps.iter().enumerate() {
-            let drawing = photo::decode(bytes).unwrap();
-            let grey =
-                synthetic::photograph(drawing.width, drawing.height, &drawing.levels, &scene, number as u64);
+        for (number, (name, drawing)) in drawings.iter().enumerate() {
+            let grey = photograph(drawing.width, drawing.height, &drawing.levels, &conditions, number as u64);
             let picture =
                 photo::clean(&grey, &Options::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
             let cleaned =
                 Grey { width: picture.width(), height: picture.height(), levels: picture.pixels().to_vec() };
-            sum += agreement(&drawing, &cleaned, 1);
+            sum += agreement(drawing, &cleaned, 1);
             ratios.push(((cleaned.height - 25) as f64 / (drawing.height - 25) as f64).ln());
         }
         let count = ratios.len() as f64;
         let (agreement, size) = (sum / count, ratios.iter().sum::<f64>() / count);
-        let deviation = (ratios.iter().map(|ratio| (ratio - size).powi(2)).sum::<f64>() / count).sqrt();
-        eprintln!("{:18} agreement {agreement:.3}, size {:.3} +- {deviation:.3}", scene.name, size.exp());
-        // Dark squares are the hardest: where they run along the ink, neither can be told from the other.
-        let least = if scene.name.ends_with("in dark") { 0.75 } else { 0.95 };
-        assert!(agreement > least, "{}: agreement {agreement:.3}, expected over {least}", scene.name);
-        assert!(
-            size.abs() < 0.12 || scene.name.ends_with("in dark"),
-            "{}: size {:.3}",
-            scene.name,
-            size.exp()
-        );
+        let name = conditions.name;
+        // Where dark squares run along the ink, neither can be told from the other.
+        let least = if name.ends_with("in dark") { 0.75 } else { 0.95 };
+        assert!(agreement > least, "{name}: agreement {agreement:.3}, expected over {least}");
+        assert!(size.abs() < 0.12 || name.ends_with("in dark"), "{name}: size {:.3}", size.exp());
+    }
+}
+
+/// A line from end to end with a dash across it.
+fn strip(width: usize, height: usize) -> Grey {
+    let level = |at: usize| {
+        let (x, y) = (at % width, at / width);
+        let (along, across) = if width > height { (x, y) } else { (y, x) };
+        if across == 0 || (40..44).contains(&along) { 20 } else { 230 }
+    };
+    Grey { width, height, levels: (0..width * height).map(level).collect() }
+}
+
+/// The search for lines was once cubic in the length of a strip, which took minutes.
+#[test]
+fn a_strip_costs_little_more_than_a_square_of_its_area() {
+    let cost = |width: usize, height: usize| {
+        let grey = strip(width, height);
+        let run = || {
+            let start = thread_cpu_time();
+            let result = photo::clean(&grey, &Options::default());
+            (thread_cpu_time() - start, result.map(|_| ()))
+        };
+        let (first, result) = run();
+        (first.min(run().0).as_secs_f64(), result)
+    };
+    let (square, _) = cost(775, 775);
+    for (width, height) in [(1, 600_000), (20_000, 30), (6_000, 100), (146, 4_096)] {
+        let (time, result) = cost(width, height);
+        assert!(time < 8.0 * square, "{width} x {height}: {time:.3} s of CPU, a square {square:.3} s");
+        if let Err(error) = result {
+            assert!(error.to_string().contains("no ink found"), "{width} x {height}: {error}");
+        }
     }
 }

@@ -2,19 +2,15 @@
 //!
 //! `COMER_PHOTO_SET=2014 COMER_PHOTO_STEP=3` reads more of them, or others than those that the cleaning was tried on.
 
-mod common;
-#[path = "common/synthetic.rs"]
-mod synthetic;
-
 use comer::Image;
 use comer::internal::Vocab;
 use comer::internal::checkpoint::{Hints, import};
 use comer::internal::dataset::Dataset;
 use comer::internal::photo::{self, clean};
 use comer::internal::recognizer::{Options, Recognizer};
-use common::shared;
+use comer_testing::photo_page::{CONDITIONS, photograph};
+use comer_testing::shared;
 use rayon::prelude::*;
-use synthetic::{SCENES, photograph};
 
 /// Every this many pictures of the set are read, unless told otherwise.
 const STEP: usize = 24;
@@ -48,15 +44,21 @@ fn photographs_cost_little() {
     let own = rate(samples.iter().map(|sample| Some(sample.picture.clone())).collect());
     eprintln!("{} pictures as they are: {own:.1}", samples.len());
     let mut losses = Vec::new();
-    for scene in &SCENES {
+    for conditions in &CONDITIONS {
         let pictures = samples.par_iter().enumerate().map(|(index, sample)| {
             let picture = &sample.picture;
-            let photo = photograph(picture.width(), picture.height(), picture.pixels(), scene, index as u64);
+            let photo =
+                photograph(picture.width(), picture.height(), picture.pixels(), conditions, index as u64);
             clean(&photo, &photo::Options::default()).ok()
         });
         let found = rate(pictures.collect());
-        eprintln!("{}: {found:.1}, {:+.1}", scene.name, found - own);
-        assert!(own - found <= MOST + CHANCE, "{} costs {:.1} points of {own:.1}", scene.name, own - found);
+        eprintln!("{}: {found:.1}, {:+.1}", conditions.name, found - own);
+        assert!(
+            own - found <= MOST + CHANCE,
+            "{} costs {:.1} points of {own:.1}",
+            conditions.name,
+            own - found
+        );
         losses.push(own - found);
     }
     let mean = losses.iter().sum::<f64>() / losses.len() as f64;

@@ -9,11 +9,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use comer::Ink;
 use comer_eval::caption::Normalizer;
-use comer_eval::{Dialect, LabelGraph};
+use comer_eval::{Dialect, LabelGraph, find_files};
 use rayon::prelude::*;
 use serde_json::json;
 
-use crate::common::{progress_bar, read_vocab, search_folder, use_threads};
+use crate::common::{progress_bar, read_vocab, use_threads};
 
 /// Draw every .inkml below a folder as CROHME's pictures are drawn, with captions in the tokens of a vocabulary.
 ///
@@ -61,12 +61,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if place.exists() {
         bail!("{}: it exists already, expected a new split (--split names another)", place.display());
     }
-    let mut paths = Vec::new();
-    search_folder(&arguments.inkml_dir, &["inkml"], &mut paths)?;
+    let paths = find_files(&arguments.inkml_dir, &["inkml"])?;
     if paths.is_empty() {
         bail!("{}: no ink in this folder, expected files ending in inkml", arguments.inkml_dir.display());
     }
-    paths.sort();
     let sources = name_all(paths);
 
     let unfinished = Unfinished::create(&arguments.out_dir, &split)?;

@@ -2,11 +2,11 @@
 //!
 //! `COMER_UPDATE_GOLDEN=1 cargo test -p comer-cli explain` writes the golden pictures anew, to be looked at.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use comer::internal::alignment::{Alignment, InkReading, Pass, PassStep};
 use comer::{Image, Ink};
+use comer_testing::browser;
 
 use super::*;
 
@@ -185,35 +185,13 @@ fn any_token_can_be_shown() {
     }
 }
 
-fn browser() -> Option<String> {
-    let program = std::env::var("CHROMIUM").unwrap_or_else(|_| "chromium".into());
-    if Command::new(&program).arg("--version").output().is_err() {
-        eprintln!("skipped: no {program} (CHROMIUM names the browser)");
-        return None;
-    }
-    Some(program)
-}
-
-fn open(program: &str, folder: &Path, file: &Path, flags: &[String]) -> Vec<u8> {
-    let profile = format!("--user-data-dir={}", folder.join("profile").display());
-    let mut command = Command::new(program);
-    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000", &profile]);
-    command.args(flags).arg(format!("file://{}", file.display())).output().unwrap().stdout
-}
-
-fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
-    let path = folder.join(name);
-    std::fs::write(&path, text).unwrap();
-    path
-}
-
 /// A browser draws the vector picture as the sheet is drawn, but for the letters.
 #[test]
 fn the_vector_picture_is_the_sheet() {
-    let Some(program) = browser() else { return };
     let story = Story::new(true, false);
     let (sheet, folder) = (sheet::sheet(&story.view(), &CHOICE), tempfile::tempdir().unwrap());
-    let file = write(folder.path(), "sheet.svg", &svg::svg(&story.view(), &CHOICE).unwrap());
+    let file = folder.path().join("sheet.svg");
+    std::fs::write(&file, svg::svg(&story.view(), &CHOICE).unwrap()).unwrap();
     let shot = folder.path().join("shot.png");
     let flags = [
         format!("--screenshot={}", shot.display()),
@@ -222,7 +200,9 @@ fn the_vector_picture_is_the_sheet() {
         "--hide-scrollbars".into(),
         "--force-device-scale-factor=1".into(),
     ];
-    open(&program, folder.path(), &file, &flags);
+    if browser::load_file(&file, &flags).is_none() {
+        return;
+    }
     let shot = image::open(shot).unwrap().into_rgb8();
     let drawn: Vec<u8> = (0..sheet.height)
         .flat_map(|y| (0..sheet.width).map(move |x| (x as u32, y as u32)))
@@ -232,15 +212,8 @@ fn the_vector_picture_is_the_sheet() {
     assert!(mean < 5.0 && far < 0.06, "{mean} levels off, {far} of the pixels far off");
 }
 
-/// Collects what goes wrong on the page; runs before anything else.
-const LISTEN: &str = "<script>
-const wrong = [];
-addEventListener('error', (event) => wrong.push(event.message || 'a resource did not load'), true);
-console.error = (...what) => wrong.push(what.join(' '));
-</script>";
-
 /// Uses the page as a reader would, and leaves what it found in the title.
-const USE: &str = "<script>
+const USE: &str = "
 addEventListener('load', async () => {
   const $ = (id) => document.getElementById(id);
   const key = (key) => document.body.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
@@ -292,22 +265,13 @@ addEventListener('load', async () => {
   found.formula = document.querySelectorAll('#formula math').length;
   found.wrong = wrong;
   document.title = JSON.stringify(found);
-});
-</script>";
+});";
 
 #[test]
 fn the_page_works_in_a_browser() {
-    let Some(program) = browser() else { return };
-    let (story, folder) = (Story::new(true, false), tempfile::tempdir().unwrap());
+    let story = Story::new(true, false);
     let page = html::html("a page", &story.view(), &CHOICE).unwrap();
-    let page = page.replacen("<head>", &format!("<head>{LISTEN}"), 1);
-    let page = page.replacen("</body>", &format!("{USE}</body>"), 1);
-    let file = write(folder.path(), "page.html", &page);
-    let page = open(&program, folder.path(), &file, &["--dump-dom".into()]);
-    let page = String::from_utf8_lossy(&page);
-    let title =
-        page.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap_or_default();
-    let found: serde_json::Value = serde_json::from_str(title).unwrap_or_else(|_| panic!("{title}"));
+    let Some(found) = browser::run_script(&page, USE) else { return };
     let count = story.tokens.len();
     let token = |index: usize| story.tokens[index].text.clone();
     let expected = serde_json::json!({

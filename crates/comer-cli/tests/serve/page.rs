@@ -1,15 +1,15 @@
 //! The page in headless Chromium, with the bundled model and ink of this repository.
 
 use comer::Ink;
+use comer_testing::browser::Browser;
+use comer_testing::sample;
+use comer_testing::server::Server;
 use serde_json::{Value, json};
-
-use super::browser::Browser;
-use super::server::{Server, sample};
 
 /// A server and a browser that shows its page, or `None` where one of them cannot be had.
 fn open(width: u32, height: u32) -> Option<(Server, Browser)> {
     let browser = Browser::open(width, height)?;
-    let server = Server::start(None, &["--quiet"]);
+    let server = Server::start(env!("CARGO_BIN_EXE_comer"), None, &["--quiet"]);
     browser.go(&server.url());
     browser.wait("the script", "return document.documentElement.dataset.ready === 'true';");
     Some((server, browser))

@@ -3,8 +3,8 @@
 use super::Normalizer;
 use super::item::{Item, write, write_braced};
 use crate::error::{Error, Result};
+use crate::lexer::Token;
 use crate::symbols::{Command, command};
-use crate::token::Token;
 
 const UNKNOWN: &str = "it is not in the vocabulary";
 /// Deepest nesting of braces and arguments.

@@ -1,6 +1,7 @@
 //! What is wrong with a recipe, said so that it can be mended.
 
 use comer::internal::ink::MOST_PEN;
+use comer_eval::metrics::levenshtein;
 
 use super::{Recipe, ValidationSet};
 
@@ -109,27 +110,11 @@ pub(super) fn explain(error: &toml::de::Error) -> String {
     };
     let mut names = rest.split('`').step_by(2);
     let found = names.next().unwrap_or_default();
-    let nearest = names.min_by_key(|name| distance(found, name));
+    let nearest = names.min_by_key(|name| levenshtein(found.as_bytes(), name.as_bytes()));
     match nearest {
         Some(nearest) => format!("{}\ndid you mean `{nearest}`?", message.trim_end()),
         None => message,
     }
-}
-
-/// The least number of letters to put in, take out or change to make one word of the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -1,9 +1,5 @@
 //! The decoder and the joint search against the reference's numbers, and cached decoding against plain decoding.
 
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../common/crohme.rs"]
-mod crohme;
 mod plain;
 
 use comer::Image;
@@ -17,8 +13,7 @@ use comer::internal::search::search;
 use comer::internal::step_decoder::StepDecoder;
 use comer::internal::vocab::{EOS, SOS, TokenId};
 use comer::internal::weights::Tensor;
-use common::{Golden, shared};
-use crohme::Crohme;
+use comer_testing::{Golden, crohme_picture, golden_model, shared};
 
 const COVERAGES: [&str; 4] = ["bttr", "self", "cross", "fusion"];
 
@@ -160,11 +155,10 @@ fn the_joint_search_of_the_released_model_is_the_references_and_can_be_kept_well
     let encoder = Encoder::new(&model.config, &model.weights);
     let decoder = Decoder::new(&model.config, model.vocab.len(), &model.weights).unwrap();
     let grammar = Grammar::new(&model.vocab);
-    let mut crohme = Crohme::open(&data);
     for line in std::fs::read_to_string(golden).unwrap().lines().step_by(70) {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let name = line["name"].as_str().unwrap();
-        let features = encoder.encode(&crohme.picture("2014", name)).unwrap();
+        let features = encoder.encode(&crohme_picture(&data, "2014", name).fit().unwrap()).unwrap();
         let mut reading = decoder.start(&features).unwrap();
         let config = SearchConfig { grammar: false, ..Default::default() };
         let answer = &search(&mut reading, &config, &grammar, &|| Ok(())).unwrap()[0];
@@ -220,7 +214,7 @@ fn cached_decoding_equals_plain_decoding() {
 
 #[test]
 fn features_that_do_not_fit_are_refused() {
-    let model = common::golden_model("fusion");
+    let model = golden_model("fusion");
     let decoder = Decoder::new(&model.config, model.vocab.len(), &model.weights).unwrap();
     for (height, width, count) in [(0, 0, 0), (2, 3, 191), (2, 3, 193), (1, 0, 32)] {
         let error = decoder.start(&Features { height, width, values: vec![0.0; count] }).err().unwrap();

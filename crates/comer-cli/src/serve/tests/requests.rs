@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{Request, StatusCode};
@@ -144,9 +144,7 @@ async fn check_bad_requests(asker: &Asker) {
         ("too large", "image/png", vec![0; Limits::default().body + 1], 413, "expected at most 16777216"),
     ];
     for (name, kind, body, status, word) in cases {
-        let start = Instant::now();
         assert_problem(&asker.recognize(kind, body).await, status, word, name);
-        assert!(start.elapsed() < Duration::from_secs(10), "{name} took {:?}", start.elapsed());
     }
     for (query, word) in [
         ("nbest=0", "nbest"),

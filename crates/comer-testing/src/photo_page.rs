@@ -1,13 +1,16 @@
-//! Synthetic photographs: a drawing of white ink on black becomes dark ink on paper, as a camera might see it.
+//! Synthetic photographs: a drawing of white ink on black becomes dark ink on paper.
 //!
-//! In this order: the drawing is scaled, laid on a larger sheet, the sheet is ruled, ink and paper get their levels,
-//! light falls unevenly, the lens blurs, the sensor adds noise. Everything is reproducible: noise comes from a seed.
+//! In this order: scale, larger sheet, ruled lines, levels of ink and paper, uneven light, blur, sensor noise. All of it
+//! is reproducible from a seed.
 
 use comer::internal::photo::Grey;
 
-/// What happens to a drawing.
+use crate::random::Random;
+
+/// The conditions of a photograph.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene {
+pub struct Conditions {
+    /// What to call them.
     pub name: &'static str,
     /// Size of the drawing on the photograph.
     pub scale: f32,
@@ -23,7 +26,7 @@ pub struct Scene {
     pub noise: f32,
 }
 
-const PLAIN: Scene = Scene {
+const PLAIN: Conditions = Conditions {
     name: "paper",
     scale: 1.0,
     ruled: (0.0, 0.0),
@@ -33,19 +36,19 @@ const PLAIN: Scene = Scene {
     noise: 0.0,
 };
 
-/// Each trouble alone, and together.
-pub const SCENES: [Scene; 12] = [
+/// Each difficulty alone, and all together.
+pub const CONDITIONS: [Conditions; 12] = [
     PLAIN,
-    Scene { name: "uneven light", shade: 0.55, ..PLAIN },
-    Scene { name: "noise", noise: 10.0, ..PLAIN },
-    Scene { name: "blur", blur: 1.0, ..PLAIN },
-    Scene { name: "double size", scale: 2.0, ..PLAIN },
-    Scene { name: "half size", scale: 0.5, ..PLAIN },
-    Scene { name: "ruled", ruled: (40.0, 0.0), ..PLAIN },
-    Scene { name: "squared", ruled: (24.0, 24.0), ..PLAIN },
-    Scene { name: "ruled in dark", ruled: (40.0, 0.0), ruled_level: 90.0, ..PLAIN },
-    Scene { name: "squared in dark", ruled: (24.0, 24.0), ruled_level: 90.0, ..PLAIN },
-    Scene {
+    Conditions { name: "uneven light", shade: 0.55, ..PLAIN },
+    Conditions { name: "noise", noise: 10.0, ..PLAIN },
+    Conditions { name: "blur", blur: 1.0, ..PLAIN },
+    Conditions { name: "double size", scale: 2.0, ..PLAIN },
+    Conditions { name: "half size", scale: 0.5, ..PLAIN },
+    Conditions { name: "ruled", ruled: (40.0, 0.0), ..PLAIN },
+    Conditions { name: "squared", ruled: (24.0, 24.0), ..PLAIN },
+    Conditions { name: "ruled in dark", ruled: (40.0, 0.0), ruled_level: 90.0, ..PLAIN },
+    Conditions { name: "squared in dark", ruled: (24.0, 24.0), ruled_level: 90.0, ..PLAIN },
+    Conditions {
         name: "all, double size",
         scale: 2.0,
         ruled: (40.0, 0.0),
@@ -54,7 +57,7 @@ pub const SCENES: [Scene; 12] = [
         noise: 8.0,
         ..PLAIN
     },
-    Scene {
+    Conditions {
         name: "all, half size",
         scale: 0.5,
         ruled: (40.0, 0.0),
@@ -66,11 +69,11 @@ pub const SCENES: [Scene; 12] = [
 ];
 
 /// The photograph of a drawing (255 for ink) of `width` by `height` pixels.
-pub fn photograph(width: usize, height: usize, drawing: &[u8], scene: &Scene, seed: u64) -> Grey {
+pub fn photograph(width: usize, height: usize, drawing: &[u8], conditions: &Conditions, seed: u64) -> Grey {
     let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
     let sheet = |side: usize, random: &mut Random| {
         let margin = 8.0 + 40.0 * random.uniform();
-        (margin, ((side as f32 + 2.0 * margin) * scene.scale) as usize)
+        (margin, ((side as f32 + 2.0 * margin) * conditions.scale) as usize)
     };
     let (left, wide) = sheet(width, &mut random);
     let (top, high) = sheet(height, &mut random);
@@ -85,21 +88,21 @@ pub fn photograph(width: usize, height: usize, drawing: &[u8], scene: &Scene, se
     for at in 0..wide * high {
         let (mut ink, mut line) = (0.0, 0.0);
         for cell in 0..16 {
-            let x = ((at % wide) as f32 + (cell % 4) as f32 / 4.0 + 0.125) / scene.scale;
-            let y = ((at / wide) as f32 + (cell / 4) as f32 / 4.0 + 0.125) / scene.scale;
+            let x = ((at % wide) as f32 + (cell % 4) as f32 / 4.0 + 0.125) / conditions.scale;
+            let y = ((at / wide) as f32 + (cell / 4) as f32 / 4.0 + 0.125) / conditions.scale;
             ink += sample(x - left, y - top) / 16.0;
             let on = |distance: f32, place: f32| distance > 0.0 && place.rem_euclid(distance) < 1.5;
-            let ruled = on(scene.ruled.0, y - first_across + slope * x)
-                || on(scene.ruled.1, x - first_down - slope * y);
+            let ruled = on(conditions.ruled.0, y - first_across + slope * x)
+                || on(conditions.ruled.1, x - first_down - slope * y);
             line += f32::from(u8::from(ruled)) / 16.0;
         }
-        let paper = 225.0 + (scene.ruled_level - 225.0) * line;
+        let paper = 225.0 + (conditions.ruled_level - 225.0) * line;
         let level = paper + (45.0 - paper) * ink;
         let corner = (at % wide) as f32 / wide as f32 * 0.6 + (at / wide) as f32 / high as f32 * 0.4;
-        levels.push(level * (1.0 - scene.shade * corner));
+        levels.push(level * (1.0 - conditions.shade * corner));
     }
-    let mut levels = if scene.blur > 0.0 { blur(&levels, wide, scene.blur) } else { levels };
-    levels.iter_mut().for_each(|level| *level += scene.noise * random.normal());
+    let mut levels = if conditions.blur > 0.0 { blur(&levels, wide, conditions.blur) } else { levels };
+    levels.iter_mut().for_each(|level| *level += conditions.noise * random.normal());
     Grey {
         width: wide,
         height: high,
@@ -127,21 +130,4 @@ fn blur(levels: &[f32], width: usize, deviation: f32) -> Vec<f32> {
         (0..levels.len()).map(mean).collect()
     };
     pass(&pass(levels, (1, 0)), (0, 1))
-}
-
-/// A small generator of random numbers (xorshift).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn uniform(&mut self) -> f32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 40) as f32 / (1u64 << 24) as f32
-    }
-
-    /// Mean 0, deviation 1: a sum of twelve.
-    pub fn normal(&mut self) -> f32 {
-        (0..12).map(|_| self.uniform()).sum::<f32>() - 6.0
-    }
 }

@@ -1,23 +1,27 @@
-//! A client that speaks just enough HTTP/1.1 for tests.
+//! A minimal HTTP/1.1 client.
 
 use std::io::{Error, Read, Result, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
+    /// The status code.
     pub status: u16,
-    /// The head as it came, with names in lower case.
+    /// Status line and headers in lower case.
     pub head: String,
+    /// The body.
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
+    /// The body as JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
+    /// A header by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         header(&self.head, name)
     }
@@ -34,6 +38,7 @@ pub struct Client {
 }
 
 impl Client {
+    /// Connects.
     pub fn new(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(120)))?;
@@ -41,7 +46,7 @@ impl Client {
         Ok(Self { stream })
     }
 
-    /// Sends a request without waiting for its answer.
+    /// Sends a request without waiting for its response.
     pub fn send(&mut self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<()> {
         let mut request =
             format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
@@ -53,12 +58,13 @@ impl Client {
         self.stream.write_all(&request)
     }
 
+    /// Sends bytes as they are.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.stream.write_all(bytes)
     }
 
-    /// Reads one answer.
-    pub fn receive(&mut self) -> Result<Answer> {
+    /// Reads one response.
+    pub fn receive(&mut self) -> Result<HttpResponse> {
         let broken = |reason: &str| Error::other(reason.to_string());
         let mut bytes = Vec::new();
         let mut buffer = [0; 16 << 10];
@@ -84,16 +90,17 @@ impl Client {
         while bytes.len() < end + 4 + length {
             more(&mut bytes)?;
         }
-        Ok(Answer { status, head, body: bytes[end + 4..end + 4 + length].to_vec() })
+        Ok(HttpResponse { status, head, body: bytes[end + 4..end + 4 + length].to_vec() })
     }
 
-    pub fn ask(&mut self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<Answer> {
+    /// Sends a request and reads its response.
+    pub fn ask(&mut self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<HttpResponse> {
         self.send(method, path, kind, body)?;
         self.receive()
     }
 }
 
 /// One request on a connection of its own.
-pub fn ask(address: SocketAddr, method: &str, path: &str, kind: &str, body: &[u8]) -> Answer {
+pub fn ask(address: SocketAddr, method: &str, path: &str, kind: &str, body: &[u8]) -> HttpResponse {
     Client::new(address).and_then(|mut client| client.ask(method, path, kind, body)).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Many clients at once, good, bad and leaving, and what the server made of them.
+//! Load on a server: many clients at once that send good and bad requests or disconnect.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,17 +6,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::http::Client;
-use super::server::{Server, cpu_seconds};
+use crate::http::Client;
+use crate::server::{Server, cpu_seconds};
 
-/// What was counted after the warm-up.
+/// Counts after the warm-up.
 #[derive(Debug, Default)]
-pub struct Figures {
-    /// How often each status came.
+pub struct LoadFigures {
+    /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests that got no answer though their client waited for one.
+    /// Requests without a response though the client waited.
     pub unanswered: u64,
-    /// Clients that left before their answer.
+    /// Clients that disconnected before their response.
     pub left: u64,
     /// Formulas read in a second.
     pub per_second: f64,
@@ -48,8 +48,8 @@ pub fn run(
     query: &str,
     warm_up: Duration,
     time: Duration,
-) -> Figures {
-    let figures = Mutex::new(Figures::default());
+) -> LoadFigures {
+    let figures = Mutex::new(LoadFigures::default());
     let (read, start) = (AtomicU64::new(0), Instant::now());
     let (address, path) = (server.address, format!("/api/recognize{query}"));
     std::thread::scope(|scope| {
@@ -91,9 +91,9 @@ fn visit(
     start: Instant,
     (warm_up, time): (Duration, Duration),
     read: &AtomicU64,
-) -> Figures {
+) -> LoadFigures {
     let bad = bad_requests(&pictures[0]);
-    let mut figures = Figures::default();
+    let mut figures = LoadFigures::default();
     let mut client = None;
     for turn in number.. {
         if start.elapsed() > warm_up + time {

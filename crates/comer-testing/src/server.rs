@@ -1,4 +1,4 @@
-//! `comer serve` as a child process, with a tiny random model or the bundled one.
+//! `comer serve` as a child process.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -8,17 +8,20 @@ use std::sync::OnceLock;
 
 use comer::internal::Precision;
 
-use super::common;
+use crate::golden_model;
 
+/// A running server, which is killed when dropped.
 pub struct Server {
+    /// The process.
     pub process: Child,
+    /// Where it listens.
     pub address: SocketAddr,
 }
 
 impl Server {
-    /// With the bundled model if none is given.
-    pub fn start(model: Option<&Path>, more: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+    /// Starts `program serve` on a free port, with the bundled model if none is given.
+    pub fn start(program: &str, model: Option<&Path>, more: &[&str]) -> Self {
+        let mut command = Command::new(program);
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(more);
         if let Some(model) = model {
             command.arg("--model").arg(model);
@@ -29,16 +32,17 @@ impl Server {
         talk.read_line(&mut line).unwrap();
         let address = line.split("http://").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
         let address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
-        // What it says from now on has to go somewhere, or it would stand still.
+        // Without a reader the pipe would fill up and the server would block.
         std::thread::spawn(move || std::io::copy(&mut talk, &mut std::io::sink()));
         Self { process, address }
     }
 
+    /// The address of the page.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// Bytes of memory that the process has taken.
+    /// Resident memory of the process in bytes.
     pub fn memory(&self) -> u64 {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
@@ -47,7 +51,7 @@ impl Server {
     }
 }
 
-/// Seconds of CPU time that a process has taken.
+/// CPU seconds of another process.
 pub fn cpu_seconds(process: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // After the name in parentheses; the 14th and 15th fields of all, in hundredths.
@@ -67,18 +71,12 @@ fn folder() -> &'static Path {
     FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path()
 }
 
-/// A model that answers at random, but answers.
+/// A tiny random model, as a file: its answers mean nothing.
 pub fn tiny_model() -> &'static Path {
     static MODEL: OnceLock<PathBuf> = OnceLock::new();
     MODEL.get_or_init(|| {
         let path = folder().join("tiny.safetensors");
-        common::golden_model("fusion").save(&path, Precision::F32).unwrap();
+        golden_model("fusion").save(&path, Precision::F32).unwrap();
         path
     })
-}
-
-/// One of the formulas of this repository.
-pub fn sample(name: &str) -> Vec<u8> {
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
-    std::fs::read(samples.join(format!("{name}.inkml"))).unwrap()
 }

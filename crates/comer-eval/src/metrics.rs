@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use crate::token::split;
+use crate::lexer::split;
 
 /// The tokens of a formula, whether or not spaces stand between them.
 pub fn tokens(formula: &str) -> Vec<&str> {
@@ -20,7 +20,7 @@ pub fn same_structure(one: &[&str], other: &[&str]) -> bool {
 }
 
 /// How many tokens have to be replaced, left out or added to make one formula the other.
-pub fn distance<T: PartialEq>(one: &[T], other: &[T]) -> usize {
+pub fn levenshtein<T: PartialEq>(one: &[T], other: &[T]) -> usize {
     let (one, other) = without_common_ends(one, other);
     let mut row: Vec<usize> = (0..=one.len()).collect();
     for (done, item) in other.iter().enumerate() {
@@ -42,13 +42,13 @@ fn without_common_ends<'a, T: PartialEq>(one: &'a [T], other: &'a [T]) -> (&'a [
     (&one[..one.len() - end], &other[..other.len() - end])
 }
 
-/// The largest table that [`mistakes`] makes. Only a prediction of tens of thousands of tokens needs a larger one.
+/// The largest table that [`edits`] makes. Only a prediction of tens of thousands of tokens needs a larger one.
 const LARGEST_TABLE: usize = 1 << 24;
 
 /// What has to be changed to make the truth the prediction: pairs of a token of the truth and the one in its place, with
 /// nothing on the left for one too many and nothing on the right for one that is missing. None if there are too many
 /// tokens to look at.
-pub fn mistakes<'a>(truth: &[&'a str], prediction: &[&'a str]) -> Option<Vec<(&'a str, &'a str)>> {
+pub fn edits<'a>(truth: &[&'a str], prediction: &[&'a str]) -> Option<Vec<(&'a str, &'a str)>> {
     let (truth, prediction) = without_common_ends(truth, prediction);
     let width = truth.len() + 1;
     if width.checked_mul(prediction.len() + 1)? > LARGEST_TABLE {
@@ -150,12 +150,12 @@ mod tests {
             ("a b c d", "b x d", vec![("a", ""), ("c", "x")]),
         ] {
             let (truth, prediction) = (tokens(truth), tokens(prediction));
-            assert_eq!(distance(&truth, &prediction), expected.len());
-            assert_eq!(mistakes(&truth, &prediction).unwrap(), expected);
+            assert_eq!(levenshtein(&truth, &prediction), expected.len());
+            assert_eq!(edits(&truth, &prediction).unwrap(), expected);
         }
         let long = vec!["x"; 30_000];
-        assert_eq!(mistakes(&["a"; 1_000], &long), None);
-        assert_eq!(distance(&["x"; 20], &long), 29_980);
+        assert_eq!(edits(&["a"; 1_000], &long), None);
+        assert_eq!(levenshtein(&["x"; 20], &long), 29_980);
     }
 
     #[test]
@@ -188,8 +188,8 @@ mod tests {
         #[test]
         fn there_are_as_many_mistakes_as_the_distance(one in "[abc]{0,12}", other in "[abc]{0,12}") {
             let (one, other) = (tokens(&one), tokens(&other));
-            prop_assert_eq!(mistakes(&one, &other).unwrap().len(), distance(&one, &other));
-            prop_assert_eq!(distance(&one, &other), distance(&other, &one));
+            prop_assert_eq!(edits(&one, &other).unwrap().len(), levenshtein(&one, &other));
+            prop_assert_eq!(levenshtein(&one, &other), levenshtein(&other, &one));
         }
     }
 }

@@ -1,14 +1,56 @@
-//! A real browser, driven over WebDriver.
+//! Headless Chromium: one page loaded once, or a session driven over WebDriver.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::http::ask;
+use crate::http::ask;
+use crate::skip;
 
+/// Polls of [`Browser::wait`] and [`Browser::newest_tab`] before they give up, and the pause between two.
+const POLLS: usize = 1_500;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Loads a file with flags such as `--dump-dom` and returns what Chromium prints. Where there is no Chromium, the test
+/// is skipped.
+pub fn load_file(file: &Path, flags: &[String]) -> Option<String> {
+    let program = std::env::var("CHROMIUM").unwrap_or_else(|_| "chromium".into());
+    let profile = tempfile::tempdir().expect("a temporary folder");
+    let mut command = Command::new(&program);
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000"]);
+    command.arg(format!("--user-data-dir={}", profile.path().display()));
+    let Ok(output) = command.args(flags).arg(format!("file://{}", file.display())).output() else {
+        skip(&format!("there is no {program} (CHROMIUM names the browser)"));
+        return None;
+    };
+    assert!(output.status.success(), "{output:?}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Adds a script that collects errors in `wrong`, and `script`, to a page, loads it, and returns what `script` left in
+/// the title as JSON. Where there is no Chromium, the test is skipped.
+pub fn run_script(page: &str, script: &str) -> Option<Value> {
+    const LISTEN: &str = "<script>
+const wrong = [];
+addEventListener('error', (event) => wrong.push(event.message || 'a resource did not load'), true);
+console.error = (...what) => wrong.push(what.join(' '));
+</script>";
+    let page = page.replacen("<head>", &format!("<head>{LISTEN}"), 1);
+    let page = page.replacen("</body>", &format!("<script>{script}</script></body>"), 1);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("page.html");
+    std::fs::write(&file, page).expect("the page can be written");
+    let page = load_file(&file, &["--dump-dom".into()])?;
+    let title = page.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
+    let title = title.unwrap_or_default();
+    Some(serde_json::from_str(title).unwrap_or_else(|_| panic!("the title is {title:?}")))
+}
+
+/// A WebDriver session.
 pub struct Browser {
     driver: Child,
     address: SocketAddr,
@@ -16,13 +58,13 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// A window of this size, or `None` with a line that says so where there is no browser.
+    /// Opens a window of this size. Where there is no driver, the test is skipped.
     pub fn open(width: u32, height: u32) -> Option<Self> {
         let program = std::env::var("CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".into());
         let driver =
             Command::new(&program).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let Ok(mut driver) = driver else {
-            eprintln!("skipped: no {program} (CHROMEDRIVER names the driver of the browser)");
+            skip(&format!("there is no {program} (CHROMEDRIVER names the browser's driver)"));
             return None;
         };
         let mut talk = BufReader::new(driver.stdout.take().unwrap());
@@ -62,18 +104,19 @@ impl Browser {
         self.post(&format!("{}/{name}", self.session), &body)
     }
 
+    /// Sends a command of the DevTools protocol.
     pub fn devtools(&self, name: &str, parameters: Value) -> Value {
         self.command("goog/cdp/execute", json!({ "cmd": name, "params": parameters }))
     }
 
+    /// Opens a page.
     pub fn go(&self, url: &str) {
         self.command("url", json!({ "url": url }));
     }
 
-    /// Goes over to the newest of `count` tabs, once there are as many.
+    /// Switches to the newest tab once there are `count`.
     pub fn newest_tab(&self, count: usize) {
-        let start = std::time::Instant::now();
-        loop {
+        for _ in 0..POLLS {
             let answer =
                 ask(self.address, "GET", &format!("{}/window/handles", self.session), "", b"").json();
             let tabs = answer["value"].as_array().expect("a list of tabs").clone();
@@ -81,9 +124,9 @@ impl Browser {
                 self.command("window", json!({ "handle": tabs[count - 1] }));
                 return;
             }
-            assert!(start.elapsed().as_secs() < 20, "{} tabs, expected {count}", tabs.len());
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(PAUSE);
         }
+        panic!("there are not {count} tabs");
     }
 
     /// Lets the page read the clipboard.
@@ -94,37 +137,36 @@ impl Browser {
         );
     }
 
-    /// Runs a script that may `await`, and gives what it returns.
+    /// Runs a script, which may `await`, and returns its result.
     pub fn run(&self, script: &str, arguments: Value) -> Value {
         let script = format!("return (async () => {{ {script} }})();").replace("arguments[", "given[");
         let script = format!("const given = arguments; {script}");
         self.command("execute/sync", json!({ "script": script, "args": arguments }))
     }
 
+    /// The text of an element; empty if there is none.
     pub fn text(&self, selector: &str) -> String {
         let text =
             self.run("return document.querySelector(arguments[0])?.textContent ?? '';", json!([selector]));
         text.as_str().unwrap_or_default().to_string()
     }
 
+    /// The value of a control.
     pub fn value(&self, selector: &str) -> String {
         let text = self.run("return document.querySelector(arguments[0]).value;", json!([selector]));
         text.as_str().unwrap_or_default().to_string()
     }
 
-    /// Waits until a script gives true.
+    /// Waits until a script returns true.
     pub fn wait(&self, what: &str, script: &str) {
-        let start = Instant::now();
-        while self.run(script, json!([])) != Value::Bool(true) {
-            let page = || self.run("return document.querySelector('.result')?.innerText;", json!([]));
-            assert!(
-                start.elapsed() < Duration::from_secs(30),
-                "{what} did not come about: {:?} {}",
-                self.log(),
-                page()
-            );
-            std::thread::sleep(Duration::from_millis(20));
+        for _ in 0..POLLS {
+            if self.run(script, json!([])) == Value::Bool(true) {
+                return;
+            }
+            std::thread::sleep(PAUSE);
         }
+        let page = self.run("return document.querySelector('.result')?.innerText;", json!([]));
+        panic!("{what}: it did not happen: {:?} {page}", self.log());
     }
 
     /// Clicks in the middle of an element.
@@ -172,13 +214,13 @@ impl Browser {
         );
     }
 
-    /// What the page complained of since the last time.
+    /// The browser's log since the last call.
     pub fn log(&self) -> Vec<String> {
         let lines = self.command("se/log", json!({ "type": "browser" }));
         lines.as_array().unwrap().iter().map(|line| line["message"].to_string()).collect()
     }
 
-    /// The window as a PNG.
+    /// A screenshot as a PNG.
     pub fn picture(&self) -> Vec<u8> {
         let answer = ask(self.address, "GET", &format!("{}/screenshot", self.session), "", b"");
         from_base64(answer.json()["value"].as_str().unwrap())

@@ -1,47 +1,25 @@
-//! What several tests need: the golden files, and material that is not part of this repository.
-#![allow(dead_code, reason = "each test uses its own part")]
+//! The reference's numbers for a tiny random model.
 
-use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
-use comer::Image;
 use comer::internal::checkpoint::{Hints, Setting, StateDict};
 use comer::internal::weights::Tensor;
 use comer::internal::{ModelFile, Vocab};
 use safetensors::{Dtype, SafeTensors};
 
-/// A file of the material beside the repository (`COMER_SHARED`, else `../shared`), or `None` with a line that says so.
-pub fn shared(file: &str) -> Option<PathBuf> {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let path = std::env::var_os("COMER_SHARED").map_or(default, PathBuf::from).join(file);
-    if !path.exists() {
-        eprintln!("skipped: {} is not there (COMER_SHARED says where to look)", path.display());
-        return None;
-    }
-    Some(path)
-}
+use crate::repository;
 
-/// A folder with CROHME's ink, or `None` with a line that says why.
-pub fn unpacked_ink() -> Option<tempfile::TempDir> {
-    let ink = shared("data/crohme-inkml.tar.xz")?;
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = std::process::Command::new("tar");
-    let unpacked = command.arg("-xJf").arg(&ink).arg("-C").arg(folder.path()).status();
-    if !unpacked.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: {} cannot be unpacked with tar and xz here", ink.display());
-        return None;
-    }
-    Some(folder)
-}
-
-/// A golden file's tensors, whole numbers and bytes widened to f32 too.
+/// The tensors of a golden file; integers and bytes are widened to f32.
 pub struct Golden {
+    /// By name.
     pub tensors: BTreeMap<String, Tensor>,
-    pub metadata: std::collections::HashMap<String, String>,
+    /// The file's metadata.
+    pub metadata: HashMap<String, String>,
 }
 
 impl Golden {
+    /// Reads a golden file.
     pub fn open(path: impl AsRef<Path>) -> Self {
         let bytes = std::fs::read(path).unwrap();
         let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
@@ -63,15 +41,15 @@ impl Golden {
 
     /// The golden file of a tiny random model: `bttr`, `self`, `cross` or `fusion`.
     pub fn tiny(name: &str) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../comer/tests/data");
-        Self::open(folder.join(format!("tiny-{name}.safetensors")))
+        Self::open(repository().join(format!("crates/comer/tests/data/tiny-{name}.safetensors")))
     }
 
+    /// A tensor by its name.
     pub fn get(&self, name: &str) -> &Tensor {
-        self.tensors.get(name).unwrap_or_else(|| panic!("the golden file lacks {name}"))
+        self.tensors.get(name).unwrap_or_else(|| panic!("the golden file has no {name}"))
     }
 
-    /// The model under `weights.`, or with the tensors under another prefix (`train.after3.`) in place of its own.
+    /// The model under `weights.`, with tensors under another prefix (`train.after3.`) replacing its own.
     pub fn model(&self, prefix: &str) -> ModelFile {
         let mut tensors = BTreeMap::new();
         for prefix in ["weights.", prefix] {
@@ -92,15 +70,6 @@ impl Golden {
         model.config.encoder_dropout = 0.0;
         model
     }
-}
-
-/// A bitmap of CROHME, straight from its zip.
-pub fn crohme_picture(zip: &Path, split: &str, name: &str) -> Image {
-    let mut archive = zip::ZipArchive::new(std::fs::File::open(zip).unwrap()).unwrap();
-    let mut bytes = Vec::new();
-    archive.by_name(&format!("data/{split}/img/{name}.bmp")).unwrap().read_to_end(&mut bytes).unwrap();
-    let grey = image::load_from_memory(&bytes).unwrap().into_luma8();
-    Image::new(grey.width() as usize, grey.height() as usize, grey.into_raw()).unwrap()
 }
 
 /// The tiny random model of a golden file.

@@ -1,0 +1,145 @@
+//! The files of a folder or a zip under one interface, and the one walk over folders.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use zip::ZipArchive;
+
+use crate::error::{Error, Result};
+
+/// Largest text file that is read: 64 MiB.
+const MAX_TEXT: u64 = 64 << 20;
+
+/// A folder, a zip, or a single file.
+pub(crate) struct Archive {
+    path: PathBuf,
+    store: Store,
+}
+
+enum Store {
+    Folder,
+    Zip(Mutex<ZipArchive<BufReader<File>>>),
+    File,
+}
+
+impl Archive {
+    /// Opens a path; the content decides whether a file is a zip.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let failed = |reason| Error::File { path: path.into(), reason };
+        let store = if std::fs::metadata(path).map_err(failed)?.is_dir() {
+            Store::Folder
+        } else {
+            let mut start = [0; 4];
+            let mut file = File::open(path).map_err(failed)?;
+            let is_zip =
+                file.read_exact(&mut start).is_ok() && (start == *b"PK\x03\x04" || start == *b"PK\x05\x06");
+            if is_zip {
+                let archive = ZipArchive::new(BufReader::new(file));
+                Store::Zip(Mutex::new(archive.map_err(|error| failed(std::io::Error::other(error)))?))
+            } else {
+                Store::File
+            }
+        };
+        Ok(Self { path: path.into(), store })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self.store, Store::File)
+    }
+
+    /// Names of the files with `/` between folders, sorted. Folders that `enter` refuses (by name) are not searched.
+    pub(crate) fn names(&self, enter: impl Fn(&str) -> bool) -> Result<Vec<String>> {
+        let mut names: Vec<String> = match &self.store {
+            Store::File => {
+                self.path.file_name().map(|name| name.to_string_lossy().into()).into_iter().collect()
+            }
+            Store::Folder => walk(&self.path, &enter)?
+                .into_iter()
+                .map(|path| {
+                    let relative = path.strip_prefix(&self.path).unwrap_or(&path);
+                    let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
+                    parts.join("/")
+                })
+                .collect(),
+            Store::Zip(archive) => {
+                let archive = archive.lock().unwrap_or_else(PoisonError::into_inner);
+                let is_entered = |name: &str| name.split('/').rev().skip(1).all(&enter);
+                let names = archive.file_names().filter_map(|name| Some(name.ok()?.into_owned()));
+                names.filter(|name| !name.ends_with('/') && is_entered(name)).collect()
+            }
+        };
+        names.sort();
+        Ok(names)
+    }
+
+    /// The bytes of a file; none if there is no such file.
+    pub(crate) fn read(&self, name: &str) -> std::io::Result<Option<Vec<u8>>> {
+        self.read_bounded(name, u64::MAX)
+    }
+
+    /// A file as text.
+    pub(crate) fn read_text(&self, name: &str) -> std::io::Result<String> {
+        let invalid = |reason: String| std::io::Error::new(std::io::ErrorKind::InvalidData, reason);
+        let bytes = self.read_bounded(name, MAX_TEXT + 1)?.ok_or(std::io::ErrorKind::NotFound)?;
+        if bytes.len() as u64 > MAX_TEXT {
+            return Err(invalid(format!("larger than the limit of {MAX_TEXT} bytes for a text file")));
+        }
+        String::from_utf8(bytes).map_err(|_| invalid("not UTF-8".into()))
+    }
+
+    fn read_bounded(&self, name: &str, limit: u64) -> std::io::Result<Option<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        let path = match &self.store {
+            Store::Zip(archive) => {
+                let mut archive = archive.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(index) = archive.index_for_name(name) else { return Ok(None) };
+                let file = archive.by_index(index).map_err(std::io::Error::other)?;
+                file.take(limit).read_to_end(&mut bytes)?;
+                return Ok(Some(bytes));
+            }
+            Store::Folder => self.path.join(name),
+            Store::File => self.path.clone(),
+        };
+        match File::open(path) {
+            Ok(file) => file.take(limit).read_to_end(&mut bytes)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(bytes))
+    }
+}
+
+/// Every file below a folder that has one of the extensions (in any case), sorted.
+pub fn find_files(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut paths = walk(folder, &|_| true)?;
+    paths.retain(|path| {
+        let own = path.extension().unwrap_or_default();
+        extensions.iter().any(|extension| own.eq_ignore_ascii_case(extension))
+    });
+    paths.sort();
+    Ok(paths)
+}
+
+/// Every file below a folder. Links to folders are not followed, because they may lead back.
+fn walk(folder: &Path, enter: &dyn Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let failed = |reason| Error::File { path: folder.clone(), reason };
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if !entry.file_type().map_err(failed)?.is_dir() {
+                files.push(entry.path());
+            } else if enter(&entry.file_name().to_string_lossy()) {
+                folders.push(entry.path());
+            }
+        }
+    }
+    Ok(files)
+}
