@@ -62,8 +62,8 @@ fn what_cannot_be_scored_is_refused_by_name() {
     for (arguments, expected) in [
         (vec!["score", "absent.tsv", "--truth", "set"], "absent.tsv: No such file"),
         (vec!["score", "first.tsv", "--truth", "absent"], "absent: No such file"),
-        (vec!["score", "set/symLg", "--truth", "set"], "expected a prediction"),
-        (vec!["score", "first.tsv", "--truth", ".", "--split", "x"], "the set that was asked for"),
+        (vec!["score", "set/symLg", "--truth", "set"], "expected predictions"),
+        (vec!["score", "first.tsv", "--truth", ".", "--split", "x"], "no split \"x\", expected one of set"),
     ] {
         let refused = comer(folder.path(), &arguments);
         let message = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -89,6 +89,11 @@ impl DataSource {
         Ok(Self { archive, splits })
     }
 
+    /// Whether it can hold images, which a caption file cannot.
+    pub fn can_hold_images(&self) -> bool {
+        !self.archive.is_file()
+    }
+
     /// The names of the splits that have captions, sorted. A folder that is itself a split has its own name.
     pub fn splits(&self) -> Vec<String> {
         let with_captions = self.splits.iter().filter(|split| split.captions.is_some());

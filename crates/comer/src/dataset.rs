@@ -32,7 +32,7 @@ pub struct Sample {
 impl Dataset {
     /// Reads a split of a data set: `path` is a zip, a folder that holds the split, or the split itself.
     pub fn open(path: impl AsRef<Path>, split: &str) -> Result<Self> {
-        let source = DataSource::open(path)?;
+        let source = open(path.as_ref())?;
         let split = source.split(Some(split))?;
         let captions = split.captions()?;
         let rows = captions.rows.into_par_iter();
@@ -49,8 +49,17 @@ impl Dataset {
 
     /// The names of the splits that a zip or folder holds, sorted; a folder that is a split itself has its own name.
     pub fn splits(path: impl AsRef<Path>) -> Result<Vec<String>> {
-        Ok(DataSource::open(path)?.splits())
+        Ok(open(path.as_ref())?.splits())
     }
+}
+
+fn open(path: &Path) -> Result<DataSource> {
+    let source = DataSource::open(path)?;
+    if !source.can_hold_images() {
+        let expected = "a zip or folder of images with caption.txt";
+        return Err(comer_eval::Error::Nothing { path: path.into(), expected }.into());
+    }
+    Ok(source)
 }
 
 fn sample(name: String, caption: String, split: &Split) -> Result<Sample, String> {
