@@ -1,8 +1,5 @@
 //! `comer export`: ONNX Runtime computes what our engine computes, for models of all four coverages.
 
-#[path = "../../comer/tests/common/mod.rs"]
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
@@ -20,7 +17,9 @@ fn python() -> Option<String> {
     if found.is_ok_and(|output| output.status.success()) {
         return Some(python);
     }
-    eprintln!("skipped: {python} has no onnxruntime, numpy and pillow (COMER_PYTHON names another)");
+    comer_testing::skip(&format!(
+        "{python} has no onnxruntime, numpy and pillow (COMER_PYTHON names another)"
+    ));
     None
 }
 
@@ -46,7 +45,7 @@ fn features_and_logits_of_onnx_runtime_are_the_engines() {
     let Some(python) = python() else { return };
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     for name in ["bttr", "self", "cross", "fusion"] {
-        let model = common::golden_model(name);
+        let model = comer_testing::golden_model(name);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("model.safetensors");
         model.save(&file, Precision::F32).unwrap();

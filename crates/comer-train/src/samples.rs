@@ -12,6 +12,7 @@ use comer::Ink;
 use comer::internal::dataset::Dataset;
 use comer::internal::vocab::PAD;
 use comer::internal::{TokenId, Vocab};
+use comer_eval::find_files;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -174,7 +175,7 @@ impl Samples {
     fn find_ink(&mut self, folders: &[PathBuf], vocab: &Vocab) -> Result<()> {
         let mut files = HashMap::new();
         for folder in folders {
-            collect(folder, &mut files).map_err(|reason| Error::File { path: folder.clone(), reason })?;
+            collect(folder, &mut files)?;
         }
         let read = |sample: &mut Sample| match read_ink(files.get(&sample.name)?) {
             Ok(ink) => {
@@ -222,15 +223,9 @@ fn share(tokens: &[TokenId]) -> f64 {
 }
 
 /// Every InkML file below a folder by its name without the ending.
-fn collect(folder: &Path, files: &mut HashMap<String, Vec<PathBuf>>) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let path = entry.path();
-        if entry.file_type()?.is_dir() {
-            collect(&path, files)?;
-        } else if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("inkml"))
-            && let Some(stem) = path.file_stem().and_then(|stem| stem.to_str())
-        {
+fn collect(folder: &Path, files: &mut HashMap<String, Vec<PathBuf>>) -> Result<()> {
+    for path in find_files(folder, &["inkml"])? {
+        if let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) {
             files.entry(stem.to_string()).or_default().push(path);
         }
     }

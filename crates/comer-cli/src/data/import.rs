@@ -13,12 +13,12 @@ use comer::Ink;
 use comer::internal::Vocab;
 use comer::internal::dataset::Dataset;
 use comer_eval::caption::Normalizer;
-use comer_eval::{Dialect, LabelGraph};
+use comer_eval::{Dialect, LabelGraph, find_files};
 use comer_train::stroke_set::{self, Record};
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use crate::common::{read_vocab, search_folder, use_threads};
+use crate::common::{read_vocab, use_threads};
 
 /// Make a stroke set of InkML or of other JSON lines, for the [[data]] of a recipe.
 ///
@@ -210,9 +210,7 @@ impl Import {
     }
 
     fn folder(&self, folder: &Path) -> Result<Read> {
-        let mut paths = Vec::new();
-        search_folder(folder, &["inkml"], &mut paths)?;
-        paths.sort();
+        let paths = find_files(folder, &["inkml"])?;
         let source = self.source.clone().unwrap_or_else(|| stem(folder));
         let read = |path: &PathBuf| {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -9,12 +9,12 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use comer::internal::Vocab;
 use comer::internal::ink::{Ink, Point, Stroke};
+use comer_eval::find_files;
 use comer_train::stroke_set;
 use rayon::prelude::*;
 use serde_json::json;
 
 use super::Arguments;
-use crate::common::search_folder;
 use crate::data::import::test_captions;
 
 pub fn run(arguments: &Arguments, vocab: &Vocab) -> Result<ExitCode> {
@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments, vocab: &Vocab) -> Result<ExitCode> {
 fn read_inks(folders: &[PathBuf]) -> Result<Vec<(String, Ink)>> {
     let mut paths = Vec::new();
     for folder in folders {
-        search_folder(folder, &["inkml"], &mut paths)?;
+        paths.extend(find_files(folder, &["inkml"])?);
     }
     if !folders.is_empty() && paths.is_empty() {
         bail!("no ink in the folders of --ink, expected files ending in inkml");
