@@ -3,7 +3,8 @@
 //! The paper's model with random weights: forward, backward and, in a whole step, the optimiser. `--batches FILE` takes the
 //! sizes of real batches that `benches/pytorch_step.py` wrote, each once, as an epoch would. The best of several rounds in
 //! which everything takes its turn, so that a busy machine slows all alike; the speed of one thread is that of its CPU
-//! time, of several that of the wall's. `--threads 1` or `--threads 2` alone, `--rounds N`.
+//! time, of several that of the wall's. `--threads 1` or `--threads 2` alone, `--rounds N`. `--layers 8` takes that many
+//! layers for each block, and batches as the bundled model's recipe has them in its course.
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
 use std::time::{Duration, Instant};
@@ -20,6 +21,9 @@ use comer_train::recipe::Optimizer;
 /// Pictures, height, width, tokens.
 const BATCHES: [[usize; 4]; 2] = [[8, 128, 384, 40], [16, 96, 200, 16]];
 
+/// Batches of a recipe that starts with pictures of half the size.
+const GROWING: [[usize; 4]; 3] = [[8, 56, 165, 18], [8, 80, 230, 18], [8, 112, 330, 18]];
+
 struct Batch {
     sizes: Vec<(usize, usize)>,
     pixels: Vec<f32>,
@@ -34,7 +38,15 @@ fn main() {
     let number =
         |name: &str| option(name).map(|text| text.parse::<usize>().expect("a whole number after the option"));
     let rounds = number("--rounds").unwrap_or(3);
-    let model = random_model(ModelConfig::default(), Vocab::crohme(), 1).expect("the paper's model");
+    let mut config = ModelConfig::default();
+    let batches: &[[usize; 4]] = match number("--layers") {
+        Some(layers) => {
+            config.layers_per_block = layers;
+            &GROWING
+        }
+        None => &BATCHES,
+    };
+    let model = random_model(config, Vocab::crohme(), 1).expect("a valid shape");
     if let Some(path) = option("--batches") {
         let text = std::fs::read_to_string(&path).expect("a file of batches");
         let batches: Vec<Vec<[usize; 3]>> = serde_json::from_str(&text).expect("[[[height, width, tokens]]]");
@@ -46,7 +58,7 @@ fn main() {
     }
     for threads in number("--threads").map_or(vec![1, 2], |threads| vec![threads]) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-        for shape in BATCHES {
+        for &shape in batches {
             pool.install(|| measure(&model, shape, threads, rounds));
         }
     }
@@ -112,7 +124,7 @@ fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize) 
         lap(0);
         let (_, gradient) = network.read(&features, &readings);
         lap(1);
-        net.backward(tape, &batch.pixels, gradient);
+        net.backward(&tape, &gradient);
         lap(2);
         step(&model.config, &mut weights, &mut memory, &batch);
         lap(3);
@@ -129,6 +141,9 @@ fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize) 
             }
         };
         println!("  {name:24} {:8.1} ms CPU {:8.1} ms{speed}", milliseconds(cpu), milliseconds(wall));
+        if index == 3 {
+            println!("  {:24} {:8.2} for each second of CPU", "pictures", count as f64 / cpu.as_secs_f64());
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::cross::{CrossAttention, CrossTape};
 use super::densenet::{Features, NormStatistics};
 use super::linear::{LayerNorm, LayerNormTape, Linear, activate, add, deactivate, dropped, entry, join};
 use super::loss::{Loss, cross_entropy, symbol_entropy};
-use super::product::{Matrix, Threads, multiply};
+use super::product::Matrix;
 use super::scene::{Scene, Site};
 
 /// What the decoder's pass gave.
@@ -127,21 +127,17 @@ fn look_back(
     further: &[f32],
     gradients: &mut Weights,
 ) -> Vec<f32> {
-    let (d, grid) = (scene.config.d_model, &features.grid);
     LayerNorm::new(scene.weights, "encoder.norm").backward(tape, &mut gradient, gradients);
     add(&mut gradient, further);
     let linear = Linear::new(scene.weights, "encoder.projection");
     linear.note(feature_rows(features), &gradient, gradients);
-    let mut result = vec![0.0; features.rows.len()];
-    let right = Matrix::rows(&gradient, grid.pixels, d, d).transposed();
-    multiply(&mut result, grid.stride, linear.matrix().transposed(), right, false, Threads::All);
-    result
+    linear.back(&gradient)
 }
 
 /// `[cells, channels]`
-fn feature_rows(features: &Features) -> Matrix<'_> {
-    let Features { grid, rows } = features;
-    Matrix::rows(rows, rows.len() / grid.stride, grid.pixels, grid.stride).transposed()
+fn feature_rows(Features { grid, rows }: &Features) -> Matrix<'_> {
+    let channels = rows.len() / grid.pixels;
+    Matrix::rows(rows, grid.pixels, channels, channels)
 }
 
 /// The tokens' embeddings with their places: `[tokens][d_model]`

@@ -1,23 +1,27 @@
 //! The DenseNet for training on a CPU: forward and backward over plain slices.
 //!
-//! A block works in one buffer: a layer reads the rows of all channels so far and writes its own below them, so that
-//! nothing is ever concatenated, and the gradients of a block add up in one buffer of the same form. Pictures keep
-//! their own sizes.
+//! Pixels have their channels side by side. A block works in one buffer: a layer reads the channels so far and writes its
+//! own behind them, so that nothing is ever concatenated, and the gradients of a block add up in one buffer of the same
+//! form. Pictures keep their own sizes.
 
-use super::simd::vectorised;
 use comer::internal::config::{BLOCKS, ModelConfig};
-use comer::internal::weights::{Tensor, Weights};
+use comer::internal::weights::Weights;
 use rayon::prelude::*;
 
-use super::correlate::correlate;
+use super::buffer::Buffer;
 use super::grid::Grid;
 use super::norm::{Drop, Statistics};
 use super::pool;
-use super::product::{Matrix, Threads, multiply};
-use super::unit::{Unit, UnitTape, convolve, convolve_back, mix_channels, unmix_channels};
+use super::scene::cut;
+use super::unit::{
+    Pixels, Unit, UnitTape, conv1x1, conv1x1_backward, conv1x1_weight_grad, conv3x3, conv3x3_backward,
+    conv3x3_weight_grad,
+};
 
 /// Side of the stem's convolution.
 const STEM: usize = 7;
+/// Its taps.
+const TAPS: usize = STEM * STEM;
 
 /// The network, its weights borrowed from a model.
 pub struct DenseNet<'a> {
@@ -29,27 +33,41 @@ pub struct DenseNet<'a> {
     pub seed: u32,
 }
 
-/// What a batch became: `[channels][stride of the grid]`
+/// What a batch became.
 pub struct Features {
     /// Where the pictures lie.
     pub grid: Grid,
-    /// The rows of the channels.
+    /// `[pixels][channels]`
     pub rows: Vec<f32>,
 }
 
-/// What the backward pass needs.
+/// What the backward pass needs. Outputs of units lie where the next step reads them.
 pub struct Tape {
-    pictures: Grid,
-    stem: UnitTape,
+    stem: StemTape,
     blocks: Vec<BlockTape>,
     last: UnitTape,
+    features: Buffer,
+}
+
+struct StemTape {
+    /// At half the size of the pictures.
+    grid: Grid,
+    patches: Buffer, // [pixels][7 * 7]
+    unit: UnitTape,
+    output: Buffer,
 }
 
 struct BlockTape {
     grid: Grid,
-    rows: Vec<f32>,
-    layers: Vec<(UnitTape, UnitTape)>,
-    transition: Option<UnitTape>,
+    rows: Buffer, // [pixels][channels at the end of the block]
+    layers: Vec<LayerTape>,
+    transition: Option<(UnitTape, Buffer)>,
+}
+
+struct LayerTape {
+    reduce: UnitTape,
+    reduced: Buffer,
+    grow: UnitTape,
 }
 
 /// A batch norm's statistics: its path, the mean and the biased variance of each channel, the numbers in a channel.
@@ -67,70 +85,70 @@ pub struct NormStatistics {
 impl DenseNet<'_> {
     /// Reads pictures: the rows of all their pixels, one picture after the other, in the sizes of `grid`.
     pub fn forward(&self, pixels: &[f32], pictures: Grid) -> (Features, Tape) {
-        let (stem_grid, stem_unit) = (pictures.halved(), self.unit("encoder.stem", 0, false));
-        let values = self.stem(pixels, &pictures, &stem_grid);
-        let mut grid = stem_grid.halved();
-        let mut rows = vec![0.0; self.config.block_output_channels(0) * grid.stride];
-        let pooled = &mut rows[..self.config.stem_channels() * grid.stride];
-        let stem = stem_unit.normalise(values, &stem_grid, pooled, grid.stride, |row, output| {
-            pool::max_forward(&stem_grid, &grid, row, output);
-        });
+        let stem = self.stem(pixels, &pictures);
+        let mut grid = stem.grid.halved();
+        let mut rows = Buffer::new(self.config.block_output_channels(0) * grid.pixels);
+        let stem_pixels =
+            pool::Pixels { grid: &stem.grid, values: &stem.output, channels: self.config.stem_channels() };
+        pool::max_forward(stem_pixels, &mut rows, self.config.block_output_channels(0));
 
         let mut blocks = Vec::with_capacity(BLOCKS);
         for block in 0..BLOCKS {
-            let mut bordered = grid.bordered(self.config.bottleneck_channels());
+            let channels = self.config.block_output_channels(block);
             let layers = (0..self.config.layers_per_block)
-                .map(|layer| self.layer((block, layer), &mut rows, &mut bordered, &grid))
+                .map(|layer| self.layer((block, layer), &mut rows, &grid))
                 .collect();
             let Some(path) = transition_path(block) else {
                 blocks.push(BlockTape { grid: grid.clone(), rows, layers, transition: None });
                 break;
             };
             let unit = self.unit(&path, 3 * block, true);
-            let values = mix_channels(unit.convolution(), &rows, &grid);
+            let input = Pixels { values: &rows, stride: channels, count: grid.pixels };
+            let values = conv1x1(unit.convolution(), input);
+            let mut output = Buffer::new(values.len());
+            let halved = self.config.block_input_channels(block + 1);
+            let transition = unit.normalise(values, &mut output, halved);
             let small = grid.halved();
-            let mut next = vec![0.0; self.config.block_output_channels(block + 1) * small.stride];
-            let halved = &mut next[..self.config.block_input_channels(block + 1) * small.stride];
-            let transition = unit.normalise(values, &grid, halved, small.stride, |row, output| {
-                pool::mean_forward(&grid, &small, row, output);
-            });
-            blocks.push(BlockTape { grid, rows, layers, transition: Some(transition) });
+            let stride = self.config.block_output_channels(block + 1);
+            let mut next = Buffer::new(stride * small.pixels);
+            let pixels = pool::Pixels { grid: &grid, values: &output, channels: halved };
+            pool::mean_forward(pixels, &mut next, stride);
+            blocks.push(BlockTape { grid, rows, layers, transition: Some((transition, output)) });
             (grid, rows) = (small, next);
         }
         let BlockTape { grid, rows, .. } = &blocks[BLOCKS - 1];
-        let mut output = vec![0.0; rows.len()];
-        let last = self.last().normalise(rows.clone(), grid, &mut output, grid.stride, copy);
-        let features = Features { grid: grid.clone(), rows: output };
-        (features, Tape { pictures, stem, blocks, last })
+        let (mut values, mut output) = (Buffer::new(rows.len()), Buffer::new(rows.len()));
+        values.copy_from_slice(rows);
+        let last = self.last().normalise(values, &mut output, self.config.encoder_channels());
+        let features = Features { grid: grid.clone(), rows: output.to_vec() };
+        (features, Tape { stem, blocks, last, features: output })
     }
 
-    /// The gradients of all weights from that of the features' rows. `pixels` are those of the forward pass.
-    pub fn backward(&self, tape: Tape, pixels: &[f32], mut gradient: Vec<f32>) -> Weights {
+    /// The gradients of all weights from that of the features.
+    pub fn backward(&self, tape: &Tape, features: &[f32]) -> Weights {
         let mut gradients = Weights::new();
-        let final_grid = &tape.blocks[BLOCKS - 1].grid;
-        self.last().denormalise(&tape.last, final_grid, &mut gradient, &mut gradients);
+        let mut gradient = Buffer::new(features.len());
+        gradient.copy_from_slice(features);
+        let features = (&tape.features[..], self.config.encoder_channels());
+        self.last().normalise_backward(&tape.last, features, &mut gradient, &mut gradients);
         for (block, tape) in tape.blocks.iter().enumerate().rev() {
-            if let (Some(path), Some(transition)) = (transition_path(block), &tape.transition) {
+            if let (Some(path), Some((transition, output))) = (transition_path(block), &tape.transition) {
                 let unit = self.unit(&path, 3 * block, true);
-                let small = tape.grid.halved();
-                let mut wide = vec![0.0; transition.statistics.len() * tape.grid.stride];
-                spread(&mut wide, tape.grid.stride, &gradient, small.stride, |result, gradient| {
-                    pool::mean_backward(&tape.grid, &small, gradient, result);
-                });
-                unit.denormalise(transition, &tape.grid, &mut wide, &mut gradients);
-                gradient = vec![0.0; tape.rows.len()];
-                let weights =
-                    unmix_channels(unit.convolution(), &tape.rows, &tape.grid, &wide, &mut gradient);
-                unit.note(weights, &mut gradients);
+                let halved = self.config.block_input_channels(block + 1);
+                let stride = self.config.block_output_channels(block + 1);
+                let mut wide = pool::mean_backward(&tape.grid, halved, &gradient, stride);
+                unit.normalise_backward(transition, (output, halved), &mut wide, &mut gradients);
+                let channels = self.config.block_output_channels(block);
+                gradient = Buffer::zeros(tape.rows.len());
+                conv1x1_backward(unit.convolution(), &wide, &mut gradient, channels);
+                let input = Pixels { values: &tape.rows, stride: channels, count: tape.grid.pixels };
+                unit.insert_grad(conv1x1_weight_grad(unit.convolution(), input, &wide), &mut gradients);
             }
-            let mut inner = tape.grid.bordered(self.config.bottleneck_channels());
-            let mut outer = tape.grid.bordered(self.config.growth_rate);
             for layer in (0..self.config.layers_per_block).rev() {
-                let workspace = (&mut inner[..], &mut outer[..]);
-                self.layer_back((block, layer), tape, workspace, &mut gradient, &mut gradients);
+                self.layer_backward((block, layer), tape, &mut gradient, &mut gradients);
             }
         }
-        self.stem_back(&tape, pixels, &gradient, &mut gradients);
+        self.stem_backward(&tape.stem, &gradient, &mut gradients);
         gradients
     }
 
@@ -142,13 +160,13 @@ impl DenseNet<'_> {
             let (mean, variance) = (part(|s| s.mean), part(|s| s.variance));
             list.push(NormStatistics { path, mean, variance, count: grid.pixels });
         };
-        push("encoder.stem.norm".into(), &tape.stem, &tape.pictures.halved());
+        push("encoder.stem.norm".into(), &tape.stem.unit, &tape.stem.grid);
         for (block, tape) in tape.blocks.iter().enumerate() {
-            for (layer, (reduce, grow)) in tape.layers.iter().enumerate() {
+            for (layer, LayerTape { reduce, grow, .. }) in tape.layers.iter().enumerate() {
                 push(format!("encoder.blocks.{block}.{layer}.reduce.norm"), reduce, &tape.grid);
                 push(format!("encoder.blocks.{block}.{layer}.grow.norm"), grow, &tape.grid);
             }
-            if let Some(transition) = &tape.transition {
+            if let Some((transition, _)) = &tape.transition {
                 push(format!("encoder.transitions.{block}.norm"), transition, &tape.grid);
             }
         }
@@ -175,88 +193,69 @@ impl DenseNet<'_> {
         run(self.unit(&reduce, number + 1, true), self.unit(&grow, number + 2, true))
     }
 
-    /// One dense layer: reads the rows of the channels so far, writes its own below them. `bordered` is its workspace.
-    fn layer(
-        &self,
-        (block, layer): (usize, usize),
-        rows: &mut [f32],
-        bordered: &mut [f32],
-        grid: &Grid,
-    ) -> (UnitTape, UnitTape) {
+    /// One dense layer: reads the channels so far, writes its own behind them.
+    fn layer(&self, (block, layer): (usize, usize), rows: &mut [f32], grid: &Grid) -> LayerTape {
         let inputs = self.config.block_input_channels(block) + layer * self.config.growth_rate;
-        let (input, output) = rows.split_at_mut(inputs * grid.stride);
+        let stride = self.config.block_output_channels(block);
         self.with_units(block, layer, |reduce, grow| {
-            let values = mix_channels(reduce.convolution(), input, grid);
-            let border = |row: &[f32], output: &mut [f32]| grid.border(row, output);
-            let reduced = reduce.normalise(values, grid, bordered, grid.bordered_stride, border);
-            let values = convolve(grow.convolution(), bordered, grid);
-            let output = &mut output[..self.config.growth_rate * grid.stride];
-            let grown = grow.normalise(values, grid, output, grid.stride, copy);
-            (reduced, grown)
+            let values = conv1x1(reduce.convolution(), Pixels { values: rows, stride, count: grid.pixels });
+            let mut reduced = Buffer::new(values.len());
+            let reduce = reduce.normalise(values, &mut reduced, self.config.bottleneck_channels());
+            let values = conv3x3(grow.convolution(), &reduced, grid);
+            let grow = grow.normalise(values, &mut rows[inputs..], stride);
+            LayerTape { reduce, reduced, grow }
         })
     }
 
-    /// The backward pass of [`Self::layer`]: takes the gradient of its own rows, adds to that of the rows above.
-    fn layer_back(
+    /// The backward pass of [`Self::layer`]: takes the gradient of its own channels, adds to that of those before.
+    fn layer_backward(
         &self,
         (block, layer): (usize, usize),
-        tape: &BlockTape,
-        (inner, outer): (&mut [f32], &mut [f32]),
+        BlockTape { grid, rows, layers, .. }: &BlockTape,
         gradient: &mut [f32],
         gradients: &mut Weights,
     ) {
-        let grid = &tape.grid;
-        let inputs = self.config.block_input_channels(block) + layer * self.config.growth_rate;
-        let (sum, own) = gradient.split_at_mut(inputs * grid.stride);
-        let own = &mut own[..self.config.growth_rate * grid.stride];
-        let (reduced, grown) = &tape.layers[layer];
+        let growth = self.config.growth_rate;
+        let inputs = self.config.block_input_channels(block) + layer * growth;
+        let stride = self.config.block_output_channels(block);
+        let LayerTape { reduce: reduce_tape, reduced, grow: grow_tape } = &layers[layer];
         self.with_units(block, layer, |reduce, grow| {
-            grow.denormalise(grown, grid, own, gradients);
-            spread(outer, grid.bordered_stride, own, grid.stride, |output, row| grid.border(row, output));
-            let border = |row: &[f32], output: &mut [f32]| grid.border(row, output);
-            reduce.activate(reduced, grid, inner, grid.bordered_stride, border);
-            grow.note(correlate(inner, self.config.bottleneck_channels(), own, grid), gradients);
-            let mut middle = convolve_back(grow.convolution(), outer, grid);
-            reduce.denormalise(reduced, grid, &mut middle, gradients);
-            let weights = unmix_channels(reduce.convolution(), &tape.rows, grid, &middle, sum);
-            reduce.note(weights, gradients);
+            let mut own = Buffer::new(grid.pixels * growth);
+            for (own, gradient) in own.chunks_exact_mut(growth).zip(gradient.chunks_exact(stride)) {
+                own.copy_from_slice(&gradient[inputs..][..growth]);
+            }
+            grow.normalise_backward(grow_tape, (&rows[inputs..], stride), &mut own, gradients);
+            grow.insert_grad(conv3x3_weight_grad(grow.convolution(), reduced, grid, &own), gradients);
+            let mut middle = conv3x3_backward(grow.convolution(), &own, grid);
+            let output = (&reduced[..], self.config.bottleneck_channels());
+            reduce.normalise_backward(reduce_tape, output, &mut middle, gradients);
+            let input = Pixels { values: rows, stride, count: grid.pixels };
+            reduce.insert_grad(conv1x1_weight_grad(reduce.convolution(), input, &middle), gradients);
+            conv1x1_backward(reduce.convolution(), &middle, gradient, stride);
         });
     }
 
-    /// The stem's convolution: `[channels][stride]` of half the size.
-    fn stem(&self, pixels: &[f32], pictures: &Grid, half: &Grid) -> Vec<f32> {
-        let weights = &self.weights["encoder.stem.conv.weight"];
-        let patches = patches(pixels, pictures, half);
-        let (channels, taps) = (weights.shape[0], STEM * STEM);
-        let mut values = vec![0.0; channels * half.stride];
-        let left = Matrix::rows(&weights.data, channels, taps, taps);
-        let right = Matrix::rows(&patches, taps, half.pixels, half.stride);
-        multiply(&mut values, half.stride, left, right, false, Threads::All);
-        values
+    /// The stem's convolution, which halves the pictures.
+    fn stem(&self, pixels: &[f32], pictures: &Grid) -> StemTape {
+        let grid = pictures.halved();
+        let unit = self.unit("encoder.stem", 0, false);
+        let patches = patches(pixels, pictures, &grid);
+        let input = Pixels { values: &patches, stride: TAPS, count: grid.pixels };
+        let values = conv1x1(unit.convolution(), input);
+        let mut output = Buffer::new(values.len());
+        let unit = unit.normalise(values, &mut output, self.config.stem_channels());
+        StemTape { grid, patches, unit, output }
     }
 
-    fn stem_back(&self, tape: &Tape, pixels: &[f32], gradient: &[f32], gradients: &mut Weights) {
-        let (half, quarter) = (tape.pictures.halved(), &tape.blocks[0].grid);
+    fn stem_backward(&self, tape: &StemTape, gradient: &[f32], gradients: &mut Weights) {
+        let StemTape { grid, patches, unit: unit_tape, output } = tape;
         let unit = self.unit("encoder.stem", 0, false);
         let channels = self.config.stem_channels();
-        let mut activated = vec![0.0; channels * half.stride];
-        unit.activate(&tape.stem, &half, &mut activated, half.stride, copy);
-        let mut wide = vec![0.0; channels * half.stride];
-        let rows = wide.par_chunks_exact_mut(half.stride).zip(activated.par_chunks_exact(half.stride));
-        rows.zip(gradient.par_chunks_exact(quarter.stride)).for_each(|((result, input), gradient)| {
-            pool::max_backward(&half, quarter, input, gradient, result);
-        });
-        unit.denormalise(&tape.stem, &half, &mut wide, gradients);
-        let patches = patches(pixels, &tape.pictures, &half);
-        let taps = STEM * STEM;
-        let mut result = vec![0.0; channels * taps];
-        let left = Matrix::rows(&wide, channels, half.pixels, half.stride);
-        let right = Matrix::rows(&patches, taps, half.pixels, half.stride).transposed();
-        multiply(&mut result, taps, left, right, false, Threads::All);
-        gradients.insert(
-            "encoder.stem.conv.weight".into(),
-            Tensor { shape: vec![channels, 1, STEM, STEM], data: result },
-        );
+        let pixels = pool::Pixels { grid, values: output, channels };
+        let mut wide = pool::max_backward(pixels, gradient, self.config.block_output_channels(0));
+        unit.normalise_backward(unit_tape, (output, channels), &mut wide, gradients);
+        let input = Pixels { values: patches, stride: TAPS, count: grid.pixels };
+        unit.insert_grad(conv1x1_weight_grad(unit.convolution(), input, &wide), gradients);
     }
 }
 
@@ -264,43 +263,29 @@ fn transition_path(block: usize) -> Option<String> {
     (block + 1 < BLOCKS).then(|| format!("encoder.transitions.{block}"))
 }
 
-fn copy(row: &[f32], output: &mut [f32]) {
-    output[..row.len()].copy_from_slice(row);
-}
-
-/// Fills each row of `target` from the row of `source` at the same place.
-fn spread(
-    target: &mut [f32],
-    target_stride: usize,
-    source: &[f32],
-    source_stride: usize,
-    fill: impl Fn(&mut [f32], &[f32]) + Sync,
-) {
-    let rows = target.par_chunks_exact_mut(target_stride).zip(source.par_chunks_exact(source_stride));
-    rows.for_each(|(target, source)| {
-        vectorised(
-            #[inline(always)]
-            || fill(target, source),
-        )
-    });
-}
-
-/// What each tap of the stem sees: `[7 * 7][stride]` of every second pixel, zeros outside of the pictures.
-fn patches(pixels: &[f32], pictures: &Grid, half: &Grid) -> Vec<f32> {
-    let mut patches = vec![0.0; STEM * STEM * half.stride];
-    patches.par_chunks_exact_mut(half.stride).enumerate().for_each(|(tap, row)| {
-        let (down, across) = (tap / STEM, tap % STEM);
-        for (big, small) in pictures.pictures().iter().zip(half.pictures()) {
-            for y in 0..small.height {
-                let Some(from) = (2 * y + down).checked_sub(STEM / 2).filter(|&from| from < big.height)
-                else {
-                    continue;
-                };
-                let line = &pixels[big.start + from * big.width..][..big.width];
-                let target = &mut row[small.start + y * small.width..][..small.width];
-                for (x, value) in target.iter_mut().enumerate() {
-                    let from = (2 * x + across).wrapping_sub(STEM / 2);
-                    *value = line.get(from).copied().unwrap_or(0.0);
+/// What the stem's taps see at every second pixel, zeros outside of the pictures: `[pixels][7 * 7]`
+fn patches(pixels: &[f32], pictures: &Grid, half: &Grid) -> Buffer {
+    let mut patches = Buffer::zeros(half.pixels * TAPS);
+    let rows = pictures.pictures().iter().zip(half.pictures());
+    let rows: Vec<_> =
+        rows.flat_map(|(big, small)| (0..small.height).map(move |y| (big, small, y))).collect();
+    let targets = cut(&mut patches, rows.iter().map(|(_, small, _)| small.width * TAPS));
+    rows.into_par_iter().zip(targets).for_each(|((big, _, y), target)| {
+        for down in 0..STEM {
+            let Some(from) = (2 * y + down).checked_sub(STEM / 2).filter(|&from| from < big.height) else {
+                continue;
+            };
+            let line = &pixels[big.start + from * big.width..][..big.width];
+            for (x, patch) in target.chunks_exact_mut(TAPS).enumerate() {
+                let row = &mut patch[down * STEM..][..STEM];
+                match (2 * x).checked_sub(STEM / 2).and_then(|first| line.get(first..first + STEM)) {
+                    Some(seen) => row.copy_from_slice(seen),
+                    None => {
+                        for (across, value) in row.iter_mut().enumerate() {
+                            let from = (2 * x + across).wrapping_sub(STEM / 2);
+                            *value = line.get(from).copied().unwrap_or(0.0);
+                        }
+                    }
                 }
             }
         }

@@ -6,7 +6,8 @@
 //! depend on the number of threads.
 
 mod attention;
-mod correlate;
+mod batch_norm;
+mod buffer;
 mod cross;
 mod decoder;
 mod densenet;

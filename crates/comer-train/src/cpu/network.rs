@@ -51,7 +51,7 @@ impl Network<'_> {
         let (features, tape) = net.forward(pixels, pictures);
         let (mut step, gradient) = self.read(&features, &readings);
         step.statistics.splice(..0, net.statistics(&tape));
-        step.gradients.append(&mut net.backward(tape, pixels, gradient));
+        step.gradients.append(&mut net.backward(&tape, &gradient));
         step
     }
 

@@ -131,7 +131,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-fn cut(mut values: &mut [f32], lengths: impl Iterator<Item = usize>) -> Vec<&mut [f32]> {
+pub(super) fn cut(mut values: &mut [f32], lengths: impl Iterator<Item = usize>) -> Vec<&mut [f32]> {
     let next = |length| values.split_off_mut(..length).expect("as many numbers as the parts ask for");
     lengths.map(next).collect()
 }

@@ -8,17 +8,25 @@
 
 mod block;
 mod buffer;
+mod conv;
+#[cfg(test)]
+mod conv_tests;
+mod gradient;
 mod packed;
 pub(crate) mod panels;
+mod pixels;
 pub(crate) mod rows;
 #[cfg(test)]
 mod tests;
 mod tiles;
+mod vector;
+mod winograd;
 
 use rayon::prelude::*;
 
 pub use block::BLOCK;
 pub use buffer::Buffer;
+pub use conv::{Algorithm, PackedConv, PackedMatrix};
 pub use packed::PackedRows;
 
 /// The side of [`Kernels::convolve`]'s kernel.
@@ -48,6 +56,23 @@ impl Isa {
         Self::BEST_FIRST.into_iter().filter(|isa| isa.entries().is_some())
     }
 
+    fn pixel_entries(self) -> Option<&'static pixels::Entries> {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 if is_x86_feature_detected!("avx512f") => Some(&pixels::AVX512),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") => {
+                Some(&pixels::AVX2)
+            }
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon if std::arch::is_aarch64_feature_detected!("neon") => Some(&pixels::NEON),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Isa::Simd128 => Some(&pixels::SIMD128),
+            Isa::Plain => Some(&pixels::PLAIN),
+            _ => None,
+        }
+    }
+
     fn entries(self) -> Option<&'static tiles::Entries> {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -71,6 +96,7 @@ impl Isa {
 pub struct Kernels {
     isa: Isa,
     entries: &'static tiles::Entries,
+    pixels: &'static pixels::Entries,
     threaded: bool,
 }
 
@@ -176,7 +202,8 @@ impl Kernels {
 
     /// The kernels of one instruction set, if this machine has it.
     pub fn with(isa: Isa) -> Option<Self> {
-        isa.entries().map(|entries| Self { isa, entries, threaded: true })
+        let (entries, pixels) = (isa.entries()?, isa.pixel_entries()?);
+        Some(Self { isa, entries, pixels, threaded: true })
     }
 
     /// The same kernels, but each call stays on the thread that made it.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Numbers from -1 to 1 that look random and are the same each time.
-fn noise(count: usize, seed: u64) -> Vec<f32> {
+pub(super) fn noise(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let next = || {
         state ^= state << 13;
@@ -14,11 +14,11 @@ fn noise(count: usize, seed: u64) -> Vec<f32> {
     std::iter::repeat_with(next).take(count).collect()
 }
 
-fn all_kernels() -> Vec<Kernels> {
+pub(super) fn all_kernels() -> Vec<Kernels> {
     Isa::available().filter_map(Kernels::with).collect()
 }
 
-fn assert_close(found: f32, expected: f64, depth: usize, what: &str) {
+pub(super) fn assert_close(found: f32, expected: f64, depth: usize, what: &str) {
     let allowed = 1e-6 * (depth as f64).max(8.0);
     assert!((f64::from(found) - expected).abs() <= allowed, "{what}: {found}, expected {expected}");
 }

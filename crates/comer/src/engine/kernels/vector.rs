@@ -1,0 +1,277 @@
+//! One SIMD register of f32 on every instruction set: what the picture kernels' inner loops are written in.
+//!
+//! `f32` itself is a register of one lane, for the channels that are left over. [`Plain`] runs where nothing better is
+//! found and is the oracle of the others in tests.
+
+/// A register of [`Self::LANES`] numbers.
+///
+/// Every method is `unsafe`: the instruction set has to be there, and a pointer has to be valid for `LANES` numbers.
+/// All are inlined into entry points that enable the instruction set.
+pub(super) trait Vector: Copy {
+    const LANES: usize;
+
+    unsafe fn splat(value: f32) -> Self;
+    unsafe fn load(from: *const f32) -> Self;
+    unsafe fn store(self, to: *mut f32);
+    unsafe fn add(self, other: Self) -> Self;
+    unsafe fn sub(self, other: Self) -> Self;
+    unsafe fn mul(self, other: Self) -> Self;
+    /// `self + a * b`
+    unsafe fn mul_add(self, a: Self, b: Self) -> Self;
+    /// The greater of each lane and that of `floor`.
+    unsafe fn at_least(self, floor: Self) -> Self;
+}
+
+impl Vector for f32 {
+    const LANES: usize = 1;
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        value
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller vouches for a readable number.
+        unsafe { *from }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the caller vouches for a writable number.
+        unsafe { *to = self }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        self + other
+    }
+
+    #[inline(always)]
+    unsafe fn sub(self, other: Self) -> Self {
+        self - other
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        self * other
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(self, a: Self, b: Self) -> Self {
+        self + a * b
+    }
+
+    #[inline(always)]
+    unsafe fn at_least(self, floor: Self) -> Self {
+        if self < floor { floor } else { self }
+    }
+}
+
+/// Four numbers and no instruction of any set in particular.
+#[derive(Clone, Copy)]
+pub(super) struct Plain(pub [f32; 4]);
+
+impl Plain {
+    #[inline(always)]
+    fn zip(self, other: Self, each: impl Fn(f32, f32) -> f32) -> Self {
+        Self(std::array::from_fn(|lane| each(self.0[lane], other.0[lane])))
+    }
+}
+
+impl Vector for Plain {
+    const LANES: usize = 4;
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        Self([value; 4])
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller vouches for four readable numbers; an array of f32 is aligned as f32.
+        Self(unsafe { *from.cast::<[f32; 4]>() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the caller vouches for four writable numbers.
+        unsafe { *to.cast::<[f32; 4]>() = self.0 }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        self.zip(other, |x, y| x + y)
+    }
+
+    #[inline(always)]
+    unsafe fn sub(self, other: Self) -> Self {
+        self.zip(other, |x, y| x - y)
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        self.zip(other, |x, y| x * y)
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(self, a: Self, b: Self) -> Self {
+        self.zip(a.zip(b, |x, y| x * y), |x, y| x + y)
+    }
+
+    #[inline(always)]
+    unsafe fn at_least(self, floor: Self) -> Self {
+        self.zip(floor, |x, floor| if x < floor { floor } else { x })
+    }
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_feature = "simd128"))]
+/// Defines a register from the set's own functions; `$mul_add(sum, a, b)`, `$max(floor, x)`.
+macro_rules! register {
+    ($(#[$doc:meta])* $name:ident: $register:ty, $lanes:literal,
+     $load:expr, $store:expr, $splat:expr, $add:expr, $sub:expr, $mul:expr, $mul_add:expr, $max:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(in super::super) struct $name($register);
+
+        // SAFETY of all blocks below: the caller vouches for the instruction set and for the numbers behind a pointer.
+        #[allow(unused_unsafe, reason = "some of WebAssembly's functions are safe, the others' are not")]
+        impl Vector for $name {
+            const LANES: usize = $lanes;
+
+            #[inline(always)]
+            unsafe fn splat(value: f32) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $splat(value) })
+            }
+
+            #[inline(always)]
+            unsafe fn load(from: *const f32) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $load(from) })
+            }
+
+            #[inline(always)]
+            unsafe fn store(self, to: *mut f32) {
+                // SAFETY: see above.
+                unsafe { $store(to, self.0) }
+            }
+
+            #[inline(always)]
+            unsafe fn add(self, other: Self) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $add(self.0, other.0) })
+            }
+
+            #[inline(always)]
+            unsafe fn sub(self, other: Self) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $sub(self.0, other.0) })
+            }
+
+            #[inline(always)]
+            unsafe fn mul(self, other: Self) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $mul(self.0, other.0) })
+            }
+
+            #[inline(always)]
+            unsafe fn mul_add(self, a: Self, b: Self) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $mul_add(self.0, a.0, b.0) })
+            }
+
+            #[inline(always)]
+            unsafe fn at_least(self, floor: Self) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $max(floor.0, self.0) })
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::Vector;
+
+    register!(
+        /// A register of AVX2, with FMA.
+        Avx2: __m256, 8,
+        _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_mul_ps,
+        fmadd_256, _mm256_max_ps
+    );
+
+    register!(
+        /// A register of AVX-512.
+        Avx512: __m512, 16,
+        _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_mul_ps,
+        fmadd_512, _mm512_max_ps
+    );
+
+    #[inline(always)]
+    unsafe fn fmadd_256(sum: __m256, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the caller vouches for FMA.
+        unsafe { _mm256_fmadd_ps(a, b, sum) }
+    }
+
+    #[inline(always)]
+    unsafe fn fmadd_512(sum: __m512, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the caller vouches for AVX-512F.
+        unsafe { _mm512_fmadd_ps(a, b, sum) }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+pub(super) use arm::Neon;
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use std::arch::aarch64::*;
+
+    use super::Vector;
+
+    register!(
+        /// A register of NEON.
+        Neon: float32x4_t, 4,
+        vld1q_f32, vst1q_f32, vdupq_n_f32, vaddq_f32, vsubq_f32, vmulq_f32, vfmaq_f32, vmaxq_f32
+    );
+}
+
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(super) use wasm::Simd128;
+
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod wasm {
+    use std::arch::wasm32::*;
+
+    use super::Vector;
+
+    register!(
+        /// A register of WebAssembly.
+        Simd128: v128, 4,
+        load, store, f32x4_splat, f32x4_add, f32x4_sub, f32x4_mul,
+        mul_add, f32x4_pmax
+    );
+
+    #[inline(always)]
+    fn mul_add(sum: v128, a: v128, b: v128) -> v128 {
+        f32x4_add(sum, f32x4_mul(a, b))
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> v128 {
+        // SAFETY: the caller vouches for four readable numbers.
+        unsafe { v128_load(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, values: v128) {
+        // SAFETY: the caller vouches for four writable numbers.
+        unsafe { v128_store(to.cast(), values) }
+    }
+}

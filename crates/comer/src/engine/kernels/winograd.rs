@@ -1,0 +1,495 @@
+//! 3 x 3 convolutions by Winograd's F(4 x 4, 3 x 3): 36 products for 16 results where the definition takes 144.
+//!
+//! `Y = A^T [(G g G^T) . (B^T d B)] A` for a 6 x 6 window `d` of the input and the 4 x 4 results `Y` in its middle
+//! (Lavin and Gray, 2016), with the points 0, a, -a, b, -b and infinity. `a = sqrt(1/2)` and `b = sqrt(2)` instead of
+//! the usual 1 and 2 halve the rounding error: it is twice that of the direct convolution.
+//!
+//! The windows of a group of tiles are transformed for some channels, the products are taken for each of the 36 points, and
+//! the sums are transformed back, all while they are in the second cache.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "counted loops are unrolled for certain, iterators only mostly"
+)]
+
+use std::f32::consts::{FRAC_1_SQRT_2, SQRT_2};
+use std::ops::Range;
+
+use super::pixels::{REGISTERS, Tile, panels};
+use super::vector::Vector;
+
+/// Side of a tile of results.
+const SIDE: usize = 4;
+/// Side of the window that a tile depends on.
+const WINDOW: usize = SIDE + 2;
+/// Points at which the products are taken.
+pub(super) const POINTS: usize = WINDOW * WINDOW;
+
+/// Tiles that are worked on together: a multiple of every number of rows of a register tile.
+pub(super) const GROUP: usize = 24;
+/// Input channels that are worked on at a time.
+const DEPTH: usize = 48;
+
+/// The points and their squares, which are exact.
+const A: f32 = FRAC_1_SQRT_2;
+const B: f32 = SQRT_2;
+const A2: f32 = 0.5;
+const B2: f32 = 2.0;
+
+/// A tile of results: its picture's first pixel and size, and its place there.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    start: usize,
+    height: usize,
+    width: usize,
+    y: usize,
+    x: usize,
+}
+
+/// The tiles of pictures that lie one after the other.
+pub(super) fn places(sizes: &[(usize, usize)]) -> Vec<Place> {
+    let mut places = Vec::new();
+    let mut start = 0;
+    for &(height, width) in sizes {
+        for y in (0..height).step_by(SIDE) {
+            places.extend((0..width).step_by(SIDE).map(|x| Place { start, height, width, y, x }));
+        }
+        start += height * width;
+    }
+    places
+}
+
+/// A convolution of some pictures.
+pub(super) struct Winograd {
+    /// For each point a matrix as that of a product: panels of `[depth, registers * lanes]`.
+    pub weights: *const f32,
+    /// One for each column of all panels.
+    pub bias: *const f32,
+    pub depth: usize,
+    pub columns: usize,
+    pub input: Pixels,
+    pub output: *mut f32,
+    pub output_stride: usize,
+    /// Results below become this.
+    pub floor: f32,
+    pub places: Vec<Place>,
+}
+
+/// Pixels of pictures.
+#[derive(Clone, Copy)]
+pub(super) struct Pixels {
+    pub values: *const f32,
+    /// From one pixel to the next.
+    pub stride: usize,
+    /// What lies outside of the pictures: as many zeros as there are channels.
+    pub zeros: *const f32,
+}
+
+// SAFETY: the pointers of a job stay valid while it runs, its inputs are only read, and whoever runs parts of it on
+// several threads gives each part tiles of its own.
+unsafe impl Sync for Winograd {}
+
+/// From one point to the next in memory: an odd number of cache lines, for points a power of two apart would fight for the
+/// same lines of the cache.
+pub(super) fn spaced(length: usize) -> usize {
+    (length.div_ceil(16) | 1) * 16
+}
+
+/// From one point to the next among the transformed windows.
+fn window_stride(depth: usize) -> usize {
+    spaced(GROUP * depth.min(DEPTH))
+}
+
+/// From one point to the next among the sums.
+fn sum_stride(lanes: usize) -> usize {
+    spaced(GROUP * REGISTERS * lanes)
+}
+
+/// The numbers that [`winograd_part`] needs as scratch space.
+pub(super) fn scratch_length(depth: usize, lanes: usize) -> usize {
+    POINTS * (window_stride(depth) + sum_stride(lanes))
+}
+
+/// The convolution for some groups of tiles.
+#[inline(always)]
+pub(super) unsafe fn winograd_part<V: Vector, const THREE: usize, const TWO: usize>(
+    job: &Winograd,
+    groups: Range<usize>,
+    scratch: *mut f32,
+) {
+    let (windows, sums) = (scratch, scratch.wrapping_add(POINTS * window_stride(job.depth)));
+    let blocks = job.depth.div_ceil(DEPTH);
+    for group in groups {
+        let places = &job.places[group * GROUP..job.places.len().min((group + 1) * GROUP)];
+        for panel in panels(job.columns, V::LANES) {
+            for block in 0..blocks {
+                let depth = block * job.depth / blocks..(block + 1) * job.depth / blocks;
+                // SAFETY: the caller vouches for the job, the instruction set and the scratch space.
+                unsafe {
+                    if blocks > 1 || panel.start == 0 {
+                        for (index, place) in places.iter().enumerate() {
+                            let to = windows.add(index * depth.len());
+                            let stride = window_stride(job.depth);
+                            transform_window::<V>(&job.input, place, depth.clone(), (to, stride));
+                        }
+                    }
+                    let part = Part { job, panel: panel.start, depth, windows, sums, tiles: places.len() };
+                    match panel.len() {
+                        3 => part.multiply::<V, THREE, 3>(),
+                        2 => part.multiply::<V, TWO, 2>(),
+                        _ => part.multiply::<V, TWO, 1>(),
+                    }
+                }
+            }
+            for (index, place) in places.iter().enumerate() {
+                let width = panel.len() * V::LANES;
+                let first = panel.start * V::LANES;
+                // SAFETY: as above.
+                unsafe { transform_sums::<V>(job, place, sums.add(index * width), first, width) }
+            }
+        }
+    }
+}
+
+/// The products of a group for one panel and some input channels.
+struct Part<'a> {
+    job: &'a Winograd,
+    /// First register of the panel.
+    panel: usize,
+    depth: Range<usize>,
+    windows: *const f32, // [points][tiles][depth]
+    sums: *mut f32,      // [points][tiles][panel]
+    tiles: usize,
+}
+
+impl Part<'_> {
+    #[inline(always)]
+    unsafe fn multiply<V: Vector, const ROWS: usize, const COUNT: usize>(&self) {
+        let Self { job, depth, .. } = self;
+        let (count, width) = (depth.len(), COUNT * V::LANES);
+        let padded = job.columns.div_ceil(V::LANES) * V::LANES;
+        for point in 0..POINTS {
+            // SAFETY: the caller vouches for the job, the instruction set and the scratch space.
+            unsafe {
+                let windows = self.windows.add(point * window_stride(job.depth));
+                let sums = self.sums.add(point * sum_stride(V::LANES));
+                let weights = job.weights.add(point * padded * job.depth);
+                let weights = weights.add(self.panel * V::LANES * job.depth + depth.start * width);
+                for first in (0..self.tiles).step_by(ROWS) {
+                    // Rows past the last tile are computed from what is there, and overwritten by the next group.
+                    let output = sums.add(first * width);
+                    let tile = Tile::<V, ROWS, COUNT>::new(output, width);
+                    let mut tile = if depth.start == 0 { tile } else { tile.resume() };
+                    tile.accumulate(
+                        std::array::from_fn(|r| windows.add((first + r) * count)),
+                        count,
+                        weights,
+                    );
+                    tile.finish(None);
+                }
+            }
+        }
+    }
+}
+
+/// `B^T d B` of a tile's window for some channels: point `p` of channel `c` goes to `to[p * stride + c]`.
+#[inline(always)]
+pub(super) unsafe fn transform_window<V: Vector>(
+    input: &Pixels,
+    place: &Place,
+    depth: Range<usize>,
+    (to, stride): (*mut f32, usize),
+) {
+    let mut pixels = [[input.zeros; WINDOW]; WINDOW];
+    for i in 0..WINDOW {
+        for j in 0..WINDOW {
+            let (y, x) = (place.y + i, place.x + j);
+            if (1..=place.height).contains(&y) && (1..=place.width).contains(&x) {
+                let pixel = place.start + (y - 1) * place.width + x - 1;
+                pixels[i][j] = input.values.wrapping_add(pixel * input.stride);
+            }
+        }
+    }
+    let whole = depth.len() / V::LANES * V::LANES;
+    // SAFETY: the caller vouches for the pixels: each has the channels `depth`, and so have the zeros.
+    unsafe {
+        for c in (0..whole).step_by(V::LANES) {
+            window_lanes::<V>(&pixels, depth.start + c, to.add(c), stride);
+        }
+        for c in whole..depth.len() {
+            window_lanes::<f32>(&pixels, depth.start + c, to.add(c), stride);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn window_lanes<V: Vector>(
+    pixels: &[[*const f32; WINDOW]; WINDOW],
+    channel: usize,
+    to: *mut f32,
+    stride: usize,
+) {
+    // SAFETY: the caller vouches for `V::LANES` channels from `channel` on behind every pointer and after `to`.
+    unsafe {
+        let mut half = [[V::splat(0.0); WINDOW]; WINDOW];
+        for j in 0..WINDOW {
+            let mut column = [V::splat(0.0); WINDOW];
+            for i in 0..WINDOW {
+                column[i] = V::load(pixels[i][j].add(channel));
+            }
+            let column = window_line(column);
+            for i in 0..WINDOW {
+                half[i][j] = column[i];
+            }
+        }
+        for i in 0..WINDOW {
+            let row = window_line(half[i]);
+            for j in 0..WINDOW {
+                row[j].store(to.add((i * WINDOW + j) * stride));
+            }
+        }
+    }
+}
+
+/// `B^T d` of one line.
+#[inline(always)]
+unsafe fn window_line<V: Vector>(d: [V; WINDOW]) -> [V; WINDOW] {
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe {
+        let (even_a, odd_a) = (d[4].mul_add(d[2], V::splat(-B2)), d[3].mul_add(d[1], V::splat(-B2)));
+        let (even_b, odd_b) = (d[4].mul_add(d[2], V::splat(-A2)), d[3].mul_add(d[1], V::splat(-A2)));
+        [
+            d[0].add(d[4]).mul_add(d[2], V::splat(-A2 - B2)),
+            even_a.mul_add(odd_a, V::splat(A)),
+            even_a.mul_add(odd_a, V::splat(-A)),
+            even_b.mul_add(odd_b, V::splat(B)),
+            even_b.mul_add(odd_b, V::splat(-B)),
+            d[1].add(d[5]).mul_add(d[3], V::splat(-A2 - B2)),
+        ]
+    }
+}
+
+/// `A^T m A` of a tile for the `width` columns from `first` on, with bias and floor, into the pixels that exist.
+#[inline(always)]
+unsafe fn transform_sums<V: Vector>(
+    job: &Winograd,
+    place: &Place,
+    sums: *const f32,
+    first: usize,
+    width: usize,
+) {
+    let stride = sum_stride(V::LANES);
+    let count = width.min(job.columns - first);
+    let whole = count / V::LANES * V::LANES;
+    // SAFETY: the caller vouches for the job: `columns` numbers for each pixel of the output, and as many of the bias.
+    unsafe {
+        let output = job.output.add((place.start + place.y * place.width + place.x) * job.output_stride);
+        for c in (0..whole).step_by(V::LANES) {
+            sum_lanes::<V>(job, place, sums.add(c), stride, job.bias.add(first + c), output.add(first + c));
+        }
+        for c in whole..count {
+            sum_lanes::<f32>(job, place, sums.add(c), stride, job.bias.add(first + c), output.add(first + c));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn sum_lanes<V: Vector>(
+    job: &Winograd,
+    place: &Place,
+    sums: *const f32,
+    stride: usize,
+    bias: *const f32,
+    output: *mut f32,
+) {
+    // SAFETY: the caller vouches for `V::LANES` channels behind every pointer.
+    unsafe {
+        let mut half = [[V::splat(0.0); WINDOW]; SIDE];
+        for j in 0..WINDOW {
+            let mut column = [V::splat(0.0); WINDOW];
+            for i in 0..WINDOW {
+                column[i] = V::load(sums.add((i * WINDOW + j) * stride));
+            }
+            let column = sum_line(column);
+            for i in 0..SIDE {
+                half[i][j] = column[i];
+            }
+        }
+        let (bias, floor) = (V::load(bias), V::splat(job.floor));
+        for i in 0..SIDE.min(place.height - place.y) {
+            let row = sum_line(half[i]);
+            for j in 0..SIDE {
+                if place.x + j < place.width {
+                    let to = output.add((i * place.width + j) * job.output_stride);
+                    row[j].add(bias).at_least(floor).store(to);
+                }
+            }
+        }
+    }
+}
+
+/// `A^T m` of one line.
+#[inline(always)]
+unsafe fn sum_line<V: Vector>(m: [V; WINDOW]) -> [V; SIDE] {
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe {
+        let (even_a, odd_a) = (m[1].add(m[2]), m[1].sub(m[2]));
+        let (even_b, odd_b) = (m[3].add(m[4]), m[3].sub(m[4]));
+        [
+            m[0].add(even_a).add(even_b),
+            odd_a.mul(V::splat(A)).mul_add(odd_b, V::splat(B)),
+            even_a.mul(V::splat(A2)).mul_add(even_b, V::splat(B2)),
+            m[5].mul_add(odd_a, V::splat(A2 * A)).mul_add(odd_b, V::splat(B2 * B)),
+        ]
+    }
+}
+
+/// `2 p^2 (p^2 - q^2)`, inverse, for the points `p` = a and b.
+const NORM_A: f32 = 1.0 / (2.0 * A2 * (A2 - B2));
+const NORM_B: f32 = 1.0 / (2.0 * B2 * (B2 - A2));
+
+/// `G g G^T` of 3 x 3 weights.
+#[inline(always)]
+pub(super) unsafe fn transform_weights<V: Vector>(weights: [V; 9]) -> [V; POINTS] {
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe {
+        let mut columns = [[weights[0]; 3]; WINDOW];
+        for x in 0..3 {
+            let column = weight_line([weights[x], weights[3 + x], weights[6 + x]]);
+            for y in 0..WINDOW {
+                columns[y][x] = column[y];
+            }
+        }
+        let mut points = [weights[0]; POINTS];
+        for y in 0..WINDOW {
+            points[y * WINDOW..][..WINDOW].copy_from_slice(&weight_line(columns[y]));
+        }
+        points
+    }
+}
+
+/// `G g` of one line.
+#[inline(always)]
+unsafe fn weight_line<V: Vector>(g: [V; 3]) -> [V; WINDOW] {
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe {
+        let even_a = g[0].mul_add(g[2], V::splat(A2)).mul(V::splat(NORM_A));
+        let even_b = g[0].mul_add(g[2], V::splat(B2)).mul(V::splat(NORM_B));
+        [
+            g[0],
+            even_a.mul_add(g[1], V::splat(A * NORM_A)),
+            even_a.mul_add(g[1], V::splat(-A * NORM_A)),
+            even_b.mul_add(g[1], V::splat(B * NORM_B)),
+            even_b.mul_add(g[1], V::splat(-B * NORM_B)),
+            g[2],
+        ]
+    }
+}
+
+/// `A y A^T` of a tile's 4 x 4 pixels for some channels, from the first on: the backward pass of [`transform_sums`].
+#[inline(always)]
+pub(super) unsafe fn transform_gradient<V: Vector>(
+    gradient: &Pixels,
+    place: &Place,
+    columns: Range<usize>,
+    (to, stride): (*mut f32, usize),
+) {
+    let mut pixels = [[gradient.zeros; SIDE]; SIDE];
+    for i in 0..SIDE.min(place.height - place.y) {
+        for j in 0..SIDE.min(place.width - place.x) {
+            let pixel = place.start + (place.y + i) * place.width + place.x + j;
+            pixels[i][j] = gradient.values.wrapping_add(pixel * gradient.stride);
+        }
+    }
+    let whole = columns.len() / V::LANES * V::LANES;
+    // SAFETY: the caller vouches for the pixels: each has the channels `columns`, and so have the zeros.
+    unsafe {
+        for c in (0..whole).step_by(V::LANES) {
+            gradient_lanes::<V>(&pixels, columns.start + c, to.add(c), stride);
+        }
+        for c in whole..columns.len() {
+            gradient_lanes::<f32>(&pixels, columns.start + c, to.add(c), stride);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn gradient_lanes<V: Vector>(
+    pixels: &[[*const f32; SIDE]; SIDE],
+    channel: usize,
+    to: *mut f32,
+    stride: usize,
+) {
+    // SAFETY: the caller vouches for `V::LANES` channels from `channel` on behind every pointer and after `to`.
+    unsafe {
+        let mut half = [[V::splat(0.0); SIDE]; WINDOW];
+        for j in 0..SIDE {
+            let mut column = [V::splat(0.0); SIDE];
+            for i in 0..SIDE {
+                column[i] = V::load(pixels[i][j].add(channel));
+            }
+            let column = gradient_line(column);
+            for i in 0..WINDOW {
+                half[i][j] = column[i];
+            }
+        }
+        for i in 0..WINDOW {
+            let row = gradient_line(half[i]);
+            for j in 0..WINDOW {
+                row[j].store(to.add((i * WINDOW + j) * stride));
+            }
+        }
+    }
+}
+
+/// `A y` of one line.
+#[inline(always)]
+unsafe fn gradient_line<V: Vector>(y: [V; SIDE]) -> [V; WINDOW] {
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe {
+        let (even_a, odd_a) = (y[0].mul_add(y[2], V::splat(A2)), y[1].mul_add(y[3], V::splat(A2)));
+        let (even_b, odd_b) = (y[0].mul_add(y[2], V::splat(B2)), y[1].mul_add(y[3], V::splat(B2)));
+        [
+            y[0],
+            even_a.mul_add(odd_a, V::splat(A)),
+            even_a.mul_add(odd_a, V::splat(-A)),
+            even_b.mul_add(odd_b, V::splat(B)),
+            even_b.mul_add(odd_b, V::splat(-B)),
+            y[3],
+        ]
+    }
+}
+
+/// `G^T u G`: the gradient of 3 x 3 weights from that of [`transform_weights`].
+#[inline(always)]
+pub(super) unsafe fn weight_gradient<V: Vector>(points: [V; POINTS]) -> [V; 9] {
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe {
+        let mut rows = [[points[0]; WINDOW]; 3];
+        for x in 0..WINDOW {
+            let column = weight_gradient_line(std::array::from_fn(|y| points[y * WINDOW + x]));
+            for y in 0..3 {
+                rows[y][x] = column[y];
+            }
+        }
+        let mut weights = [points[0]; 9];
+        for y in 0..3 {
+            weights[3 * y..][..3].copy_from_slice(&weight_gradient_line(rows[y]));
+        }
+        weights
+    }
+}
+
+/// `G^T u` of one line.
+#[inline(always)]
+unsafe fn weight_gradient_line<V: Vector>(u: [V; WINDOW]) -> [V; 3] {
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe {
+        let (even_a, odd_a) = (u[1].add(u[2]), u[1].sub(u[2]));
+        let (even_b, odd_b) = (u[3].add(u[4]), u[3].sub(u[4]));
+        [
+            u[0].mul_add(even_a, V::splat(NORM_A)).mul_add(even_b, V::splat(NORM_B)),
+            odd_a.mul(V::splat(A * NORM_A)).mul_add(odd_b, V::splat(B * NORM_B)),
+            u[5].mul_add(even_a, V::splat(A2 * NORM_A)).mul_add(even_b, V::splat(B2 * NORM_B)),
+        ]
+    }
+}
