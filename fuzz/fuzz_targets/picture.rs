@@ -1,9 +1,9 @@
 //! Any bytes as a picture file: cleaned ink or an error, never a panic.
 #![no_main]
 
-use comer::internal::photo::{Options, read};
+use comer::Input;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = read(bytes, &Options::default());
+    let _ = Input::from_bytes(bytes);
 });

@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicBool;
 
 use comer::Image;
-use comer::internal::ink::{Ink, Point, Stroke};
 use comer::internal::{ModelConfig, Vocab};
+use comer::{Ink, Point, Stroke};
 use comer_burn::{BurnBackend, device};
 use comer_train::backend::by_name;
 use comer_train::recipe::{Batches, Data, Order, Recipe};

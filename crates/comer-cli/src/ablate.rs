@@ -12,11 +12,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use comer::internal::Vocab;
-use comer::internal::alignment::AlignmentDetail;
-use comer::internal::config::Coverage;
+use comer::internal::config::{Coverage, SearchConfig};
 use comer::internal::dataset::Dataset;
-use comer::internal::model_file::write_whole;
-use comer::internal::recognizer::Options;
+use comer::internal::model_file::write_atomic;
 use comer_eval::Report;
 use comer_train::recipe::Recipe;
 use comer_train::run_folder::RunFolder;
@@ -124,10 +122,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         results.push(Ablated { name, reports });
     }
     let epochs = recipe.epochs;
-    write_whole(&arguments.out.join("ablation.md"), tables::markdown(&results, epochs).as_bytes())?;
-    write_whole(&arguments.out.join("lengths.svg"), tables::lengths(&results).as_bytes())?;
+    write_atomic(&arguments.out.join("ablation.md"), tables::markdown(&results, epochs).as_bytes())?;
+    write_atomic(&arguments.out.join("lengths.svg"), tables::lengths(&results).as_bytes())?;
     let figures = json!({ "epochs": epochs, "models": results.iter().map(figures).collect::<Vec<_>>() });
-    write_whole(&arguments.out.join("ablation.json"), format!("{figures:#}\n").as_bytes())?;
+    write_atomic(&arguments.out.join("ablation.json"), format!("{figures:#}\n").as_bytes())?;
     let text = match arguments.json {
         true => format!("{figures:#}\n"),
         false => fs::read_to_string(arguments.out.join("ablation.md"))?,
@@ -175,7 +173,7 @@ fn read(arguments: &Arguments, folder: &Path, tests: &[&String]) -> Result<Optio
             model: &model,
             data: &arguments.data,
             split: test,
-            options: Options { alignment: AlignmentDetail::Attention, ..Options::default() },
+            search: SearchConfig::default(),
             out: Some(&folder.join(test)),
             keep: true,
             stop: &STOP,

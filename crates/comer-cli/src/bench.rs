@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use comer::Image;
 use comer::internal::dataset::Dataset;
 use comer::internal::engine::encoder::Encoder;
-use comer::internal::recognizer::{Options, Recognizer};
+use comer::{Image, Input, RecognizeOptions, Recognizer};
 use gemm::Parallelism;
+use rayon::prelude::*;
 use serde_json::json;
 
 use crate::common::{ModelArgument, use_threads};
@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let recognizer = arguments.model.open()?;
     let opening = start.elapsed();
     let pictures = pictures(arguments)?;
-    let options = Options { search: arguments.search.config(1), ..Options::default() };
+    let options = RecognizeOptions::new().search(arguments.search.config(1));
     let clock = if arguments.threads == 1 { cpu_time } else { wall_time };
 
     let mut sgemm = Sgemm::new(768, arguments.threads);
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         product = product.min(timed(clock, || sgemm.run()));
         encoding = encoding.min(timed(clock, || operations = encode(recognizer.encoder(), &pictures)));
         whole = whole.min(timed(clock, || read_all(&recognizer, &pictures, &options)));
-        batch = batch.min(timed(wall_time, || drop(recognizer.recognize_batch(&pictures, &options))));
+        batch = batch.min(timed(wall_time, || read_in_parallel(&recognizer, &pictures, &options)));
     }
     let speed = |operations: u64, time: Duration| operations as f64 / time.as_secs_f64() / 1e9;
     let (sgemm, encoder) = (speed(sgemm.operations(), product), speed(operations, encoding));
@@ -113,14 +113,17 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn pictures(arguments: &Arguments) -> Result<Vec<Image>> {
+fn pictures(arguments: &Arguments) -> Result<Vec<Input>> {
     let Some(data) = &arguments.data else {
-        return SIZES.iter().map(|&(width, height)| scribble(width, height)).collect();
+        return SIZES
+            .iter()
+            .map(|&(width, height)| Ok(Input::from_image(scribble(width, height)?)?))
+            .collect();
     };
     let set = Dataset::open(data, &arguments.split)?;
     let step = set.samples.len().div_ceil(arguments.take).max(1);
-    let pictures: Result<Vec<Image>> =
-        set.samples.into_iter().step_by(step).map(|sample| Ok(sample.picture.fit()?)).collect();
+    let pictures: Result<Vec<Input>> =
+        set.samples.into_iter().step_by(step).map(|sample| Ok(Input::from_image(sample.picture)?)).collect();
     let pictures = pictures?;
     if pictures.is_empty() {
         bail!("{}: no picture of split {:?} could be read", data.display(), arguments.split);
@@ -136,18 +139,26 @@ fn scribble(width: usize, height: usize) -> Result<Image> {
     Image::new(width, height, pixels).context("a scribble")
 }
 
-fn encode(encoder: &Encoder, pictures: &[Image]) -> u64 {
+fn encode(encoder: &Encoder, pictures: &[Input]) -> u64 {
     let mut operations = 0;
     for picture in pictures {
-        let _ = encoder.encode_profiled(picture, &mut |step| operations += step.operations);
+        let _ = encoder.encode_profiled(picture.image(), &mut |step| operations += step.operations);
     }
     operations
 }
 
-fn read_all(recognizer: &Recognizer, pictures: &[Image], options: &Options) {
+fn read_all(recognizer: &Recognizer, pictures: &[Input], options: &RecognizeOptions) {
     for picture in pictures {
-        let _ = recognizer.recognize(picture, options);
+        let _ = recognizer.recognize_with(picture, options);
     }
+}
+
+/// One thread for each picture.
+fn read_in_parallel(recognizer: &Recognizer, pictures: &[Input], options: &RecognizeOptions) {
+    let options = options.clone().threads(1);
+    pictures.par_iter().with_max_len(1).for_each(|picture| {
+        let _ = recognizer.recognize_with(picture, &options);
+    });
 }
 
 fn timed(clock: fn() -> Duration, run: impl FnOnce()) -> Duration {

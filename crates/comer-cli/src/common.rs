@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use comer::internal::recognizer::Recognizer;
+use comer::Recognizer;
 use comer::internal::{ModelFile, Vocab};
 use indicatif::{ProgressBar, ProgressStyle};
 

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
-use comer::internal::alignment::AlignmentDetail;
+use comer::internal::SearchConfig;
 use comer::internal::dataset::{Dataset, Sample};
-use comer::internal::recognizer::{Options, Recognizer};
+use comer::{AlignmentDetail, Input, RecognizeOptions, Recognizer};
 use comer_eval::files::read_truths;
 use comer_eval::report::InkRates;
 use comer_eval::run_folder::Run;
@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         model: &arguments.model,
         data: &arguments.data,
         split: &arguments.split,
-        options: Options { search: arguments.search.config(1), alignment: AlignmentDetail::Attention },
+        search: arguments.search.config(1),
         out: arguments.out.as_deref(),
         keep: false,
         stop: &AtomicBool::new(false),
@@ -76,7 +76,7 @@ pub struct Evaluation<'a> {
     pub model: &'a ModelArgument,
     pub data: &'a Path,
     pub split: &'a str,
-    pub options: Options,
+    pub search: SearchConfig,
     /// Where the report goes, and meanwhile what has been read.
     pub out: Option<&'a Path>,
     /// Keeps what was read beside the report, and takes it from there the next time.
@@ -88,7 +88,7 @@ pub struct Evaluation<'a> {
 impl Evaluation<'_> {
     /// Reads the set, from where it was left; what could not be read is named on stderr. None if it was stopped.
     pub fn run(&self) -> Result<Option<Report>> {
-        self.options.search.validate()?;
+        self.search.validate()?;
         let mut truths = read_truths(self.data, Some(self.split))?;
         let set = Dataset::open(self.data, self.split)?;
         let mut problems: Vec<String> = truths.problems.drain(..).chain(set.problems).collect();
@@ -155,6 +155,10 @@ impl Evaluation<'_> {
         done: &mut HashMap<String, Answer>,
         mut journal: Option<&mut Journal>,
     ) -> Result<Vec<String>> {
+        let options = RecognizeOptions::new()
+            .search(self.search.clone())
+            .alignment(AlignmentDetail::Attention)
+            .threads(1);
         let bar = progress_bar(samples.len());
         let mut problems = Vec::new();
         for group in samples.chunks(8 * rayon::current_num_threads()) {
@@ -165,7 +169,8 @@ impl Evaluation<'_> {
                 .par_iter()
                 .with_max_len(1)
                 .map(|sample| {
-                    let result = recognizer.recognize_alone(&sample.picture, &self.options);
+                    let result = Input::from_image(sample.picture.clone())
+                        .and_then(|input| recognizer.recognize_with(&input, &options));
                     bar.inc(1);
                     result
                 })
@@ -176,7 +181,7 @@ impl Evaluation<'_> {
                         let ink = recognition
                             .alignment
                             .map_or([0.0; 2], |found| [found.ink.unread, found.ink.reread]);
-                        let answer = Answer { latex: recognition.best.latex, ink };
+                        let answer = Answer { latex: recognition.best.tokenized(), ink };
                         if let Some(journal) = &mut journal {
                             journal.write(&answer.line(&sample.name));
                         }
@@ -197,13 +202,7 @@ impl Evaluation<'_> {
     fn key(&self) -> Result<String> {
         let bytes = self.model.bytes()?;
         let data = fs::canonicalize(self.data).with_context(|| self.data.display().to_string())?;
-        Ok(format!(
-            "# {:08x} {} {} {:?}",
-            crc32fast::hash(&bytes),
-            data.display(),
-            self.split,
-            self.options.search
-        ))
+        Ok(format!("# {:08x} {} {} {:?}", crc32fast::hash(&bytes), data.display(), self.split, self.search))
     }
 }
 

@@ -14,12 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use comer::Image;
-use comer::internal::alignment::AlignmentDetail;
-use comer::internal::direction::Direction;
-use comer::internal::recognizer::{Options, Recognition, Recognizer};
-use comer::internal::token::Token;
-use comer::internal::{Coverage, input, photo};
+use comer::alignment::Direction;
+use comer::internal::{Coverage, latex};
+use comer::{AlignmentDetail, Input, InputOptions, Recognition, RecognizeOptions, Recognizer, Token};
 
 use crate::common::{ModelArgument, use_threads};
 use crate::recognize::SearchArguments;
@@ -34,7 +31,7 @@ use view::{Choice, Map, View};
 #[command(after_help = "Examples:
   comer explain photo.jpg --out reading.html
   comer explain ink.inkml --out sheet.png --map refinement --layer 3
-  comer explain ink.inkml --out wrong.gif --map attention --formula 'x ^ { 2 }'")]
+  comer explain ink.inkml --out wrong.gif --map attention --formula 'x^{2}'")]
 pub struct Arguments {
     /// A picture or ink, or - for stdin.
     input: PathBuf,
@@ -55,7 +52,7 @@ pub struct Arguments {
     /// Show the direction that reads from the right.
     #[arg(long)]
     right_to_left: bool,
-    /// Show how this formula is read off the picture, its tokens with spaces between them, instead of the best one.
+    /// Show how this formula is read off the picture instead of the best one.
     #[arg(long, value_name = "LATEX")]
     formula: Option<String>,
     #[command(flatten)]
@@ -100,48 +97,42 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let recognizer = arguments.model.open()?;
     let choice = choice(arguments, &recognizer)?;
     let bytes = read(&arguments.input).with_context(|| name.clone())?;
-    let clean = photo::Options { raw: arguments.raw, ..photo::Options::default() };
-    let picture = input::read(&bytes, &clean).and_then(Image::fit).with_context(|| name.clone())?;
+    let clean = InputOptions::new().raw(arguments.raw);
+    let input = Input::from_bytes_with(&bytes, &clean).with_context(|| name.clone())?;
     let (tokens, alignment) = match &arguments.formula {
         Some(formula) => {
-            let alignment =
-                recognizer.align(&picture, formula, AlignmentDetail::Full).context("--formula")?;
-            let probability = |index: usize| {
-                let step = alignment.as_ref()?.passes.first()?.steps.get(index)?;
-                Some(step.token.clone())
-            };
+            let alignment = recognizer.align(&input, formula).context("--formula")?;
+            let steps = alignment.passes.first().map_or(&[][..], |pass| &pass.steps);
             let tokens: Vec<Token> =
-                (0..formula.split_whitespace().count()).filter_map(probability).collect();
+                steps.iter().filter(|step| step.index.is_some()).map(|step| step.token.clone()).collect();
             (tokens, alignment)
         }
         None => {
-            let options = Options { search, alignment: AlignmentDetail::Full };
-            let recognition = recognizer.recognize(&picture, &options).with_context(|| name.clone())?;
-            (recognition.best.tokens, recognition.alignment)
+            let options = RecognizeOptions::new().search(search).alignment(AlignmentDetail::Full);
+            let recognition = recognizer.recognize_with(&input, &options).with_context(|| name.clone())?;
+            (recognition.best.tokens, recognition.alignment.context("no alignment was made")?)
         }
     };
-    let alignment = alignment.context("no alignment was made")?;
-    let view = View { picture: &picture, tokens: &tokens, alignment: &alignment };
+    let view = View { picture: input.image(), tokens: &tokens, alignment: &alignment };
     let file = match format {
         Format::Html => html::html(&name, &view, &choice)?.into_bytes(),
         Format::Png => png::png(&sheet::sheet(&view, &choice))?,
         Format::Gif => animation::gif(&view, &choice)?,
         Format::Svg => svg::svg(&view, &choice)?.into_bytes(),
     };
-    comer::internal::model_file::write_whole(&arguments.out, &file)?;
-    let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
-    eprintln!("comer: {}: {}; {}", arguments.out.display(), words.join(" "), view.verdict());
+    comer::internal::model_file::write_atomic(&arguments.out, &file)?;
+    let latex = latex::write(tokens.iter().map(|token| token.text.as_str()));
+    eprintln!("comer: {}: {latex}; {}", arguments.out.display(), view.verdict());
     Ok(ExitCode::SUCCESS)
 }
 
 /// The page of a recognition with its full alignment, for those who wrote the picture just now.
-pub fn page(recognizer: &Recognizer, picture: Image, recognition: &Recognition) -> Result<String> {
+pub fn page(recognizer: &Recognizer, input: &Input, recognition: &Recognition) -> Result<String> {
     let refined = recognizer.config().coverage != Coverage::None;
     let map = if refined { Map::Refinement } else { Map::Attention };
     let choice = Choice { map, layer: None, head: None, direction: Direction::LeftToRight };
     let alignment = recognition.alignment.as_ref().context("no alignment was made")?;
-    let picture = picture.fit()?;
-    let view = View { picture: &picture, tokens: &recognition.best.tokens, alignment };
+    let view = View { picture: input.image(), tokens: &recognition.best.tokens, alignment };
     html::html("Where the model looked", &view, &choice)
 }
 

@@ -6,10 +6,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use comer::internal::alignment::{AlignmentDetail, Region};
+use comer::alignment::Region;
 use comer::internal::config::{SearchConfig, Strategy};
-use comer::internal::recognizer::{Formula, Options, Recognition, Recognizer};
-use comer::internal::{input, photo};
+use comer::{AlignmentDetail, Candidate, Input, InputOptions, Recognition, RecognizeOptions, Recognizer};
 use comer_eval::find_files;
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -91,17 +90,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     use_threads(arguments.threads)?;
     // JSON tells how much of the ink was read, for which the formula is read once more.
     let alignment = if arguments.json { AlignmentDetail::Attention } else { AlignmentDetail::None };
-    let options = Options { search: arguments.search.config(arguments.nbest), alignment };
-    options.search.validate()?;
+    let search = arguments.search.config(arguments.nbest);
+    search.validate()?;
     let inputs = collect(&arguments.inputs)?;
     if arguments.debug_image.is_some() && inputs.len() != 1 {
         bail!("--debug-image is for one input, but there are {}", inputs.len());
     }
     let recognizer = arguments.model.open()?;
-    let clean = photo::Options { raw: arguments.raw, ..photo::Options::default() };
+    let clean = InputOptions::new().raw(arguments.raw);
+    let mut options = RecognizeOptions::new().search(search).alignment(alignment);
+    if inputs.len() > 1 {
+        // One thread for each input; a single one uses all cores.
+        options = options.threads(1);
+    }
     let bar = progress_bar(inputs.len());
-    // Several inputs are read one on each core, a single one on all of them.
-    let several = inputs.len() > 1;
     let mut failed = 0;
     let mut out = std::io::stdout().lock();
     for group in inputs.chunks(4 * rayon::current_num_threads()) {
@@ -110,8 +112,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             .with_max_len(1)
             .map(|path| {
                 let start = Instant::now();
-                let result =
-                    recognize(&recognizer, path, &clean, &options, arguments.debug_image.as_deref(), several);
+                let result = recognize(&recognizer, path, &clean, &options, arguments.debug_image.as_deref());
                 bar.inc(1);
                 (result, start.elapsed().as_secs_f64() * 1000.0)
             })
@@ -149,10 +150,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn recognize(
     recognizer: &Recognizer,
     path: &Path,
-    clean: &photo::Options,
-    options: &Options,
+    clean: &InputOptions,
+    options: &RecognizeOptions,
     debug_image: Option<&Path>,
-    alone: bool,
 ) -> Result<Recognition> {
     let mut bytes = Vec::new();
     if path == Path::new("-") {
@@ -160,16 +160,11 @@ fn recognize(
     } else {
         bytes = std::fs::read(path)?;
     }
-    let picture = input::read(&bytes, clean)?;
+    let input = Input::from_bytes_with(&bytes, clean)?;
     if let Some(debug) = debug_image {
-        comer::internal::model_file::write_whole(debug, &picture.clone().fit()?.to_png()?)?;
+        comer::internal::model_file::write_atomic(debug, &input.image().to_png()?)?;
     }
-    let recognition = if alone {
-        recognizer.recognize_alone(&picture, options)
-    } else {
-        recognizer.recognize(&picture, options)
-    };
-    Ok(recognition?)
+    Ok(recognizer.recognize_with(&input, options)?)
 }
 
 /// The files that the arguments name, those in folders sorted. A missing file stays in the list and fails in its turn.
@@ -180,12 +175,12 @@ fn collect(arguments: &[PathBuf]) -> Result<Vec<PathBuf>> {
             inputs.push(path.clone());
             continue;
         }
-        let found = find_files(path, &input::ENDINGS)?;
+        let found = find_files(path, Input::EXTENSIONS)?;
         if found.is_empty() {
             bail!(
                 "{}: no picture or ink in this folder, expected files ending in {}",
                 path.display(),
-                input::ENDINGS.join(", ")
+                Input::EXTENSIONS.join(", ")
             );
         }
         inputs.extend(found);
@@ -202,8 +197,8 @@ fn to_json(name: &str, recognition: &Recognition, milliseconds: f64) -> Value {
 
 /// A recognition as JSON.
 pub fn recognition_json(recognition: &Recognition) -> Value {
-    let formula = |formula: &Formula| {
-        let token = |token: &comer::internal::token::Token| json!({ "token": token.text, "confidence": token.confidence });
+    let formula = |formula: &Candidate| {
+        let token = |token: &comer::Token| json!({ "token": token.text, "confidence": token.confidence });
         json!({
             "latex": formula.latex,
             "tokens": formula.tokens.iter().map(token).collect::<Vec<_>>(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use comer::internal::ink::{Ink, Point, Stroke, Symbol};
+use comer::{Ink, InkSymbol, Point, Stroke};
 use comer_train::stroke_set::Record;
 use serde_json::Value;
 
@@ -228,7 +228,7 @@ fn stroke_set(path: &Path, writer: &str, symbols: &[&str]) {
                 let point = |&(x, y): &(f64, f64)| Point { x: 14.0 * place as f64 + x, y };
                 strokes.push(Stroke { points: points.iter().map(point).collect() });
             }
-            owners.push(Symbol { label: token.into(), strokes: (first..strokes.len()).collect() });
+            owners.push(InkSymbol { label: token.into(), strokes: (first..strokes.len()).collect() });
         }
         let ink = Ink::new(strokes).unwrap().with_symbols(owners).unwrap();
         let mut record = Record::of(&format!("{a}{b}"), &format!("{a} + {b}"), &ink);

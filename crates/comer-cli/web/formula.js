@@ -8,30 +8,6 @@ import { drawing } from './strokes.js';
 /** Tokens without ink of their own. */
 const INKLESS = new Set(['{', '}', '^', '_', '\\limits']);
 
-/** LaTeX as people write it: spaces only where they tell something apart. */
-function tidy(latex) {
-  const tokens = latex.split(' ').filter(Boolean);
-  const spaced = new Set(['=', '+', '-', '<', '>', '\\leq', '\\geq', '\\neq', '\\pm', '\\times', '\\div', '\\rightarrow', '\\in']);
-  let text = '';
-  tokens.forEach((token, index) => {
-    const before = tokens[index - 1];
-    const binary = spaced.has(token) && before !== undefined && !'{(['.includes(before) && !spaced.has(before);
-    const afterBinary = text.endsWith(' ');
-    if (binary && !afterBinary) {
-      text += ' ';
-    } else if (/^[A-Za-z]/.test(token) && /\\[A-Za-z]+$/.test(text)) {
-      text += ' ';
-    }
-    text += token;
-    if (binary) {
-      text += ' ';
-    } else if (token === ',') {
-      text += ' ';
-    }
-  });
-  return text.trim();
-}
-
 /** A `<math>` element of our server's text. */
 function mathOf(text) {
   const math = new DOMParser().parseFromString(text, 'text/html').querySelector('math');
@@ -59,7 +35,7 @@ export function show(answer) {
 
 export function showFormula(formula) {
   state.chosen = formula;
-  const latex = formula ? tidy(formula.latex) : '';
+  const latex = formula?.latex ?? '';
   byId('latex').value = latex;
   byId('error').textContent = '';
   showMath(formula?.mathml ?? '', latex);
@@ -180,11 +156,11 @@ export function choice(formula, note) {
   const button = document.createElement('button');
   const [shown, said] = [document.createElement('span'), document.createElement('span')];
   button.type = 'button';
-  shown.append(formula.mathml ? mathOf(formula.mathml) : tidy(formula.latex));
+  shown.append(formula.mathml ? mathOf(formula.mathml) : formula.latex);
   said.className = 'share';
   said.textContent = note;
   button.append(shown, said);
-  button.setAttribute('aria-label', `${tidy(formula.latex)}, ${note}`);
+  button.setAttribute('aria-label', `${formula.latex}, ${note}`);
   return button;
 }
 

@@ -88,7 +88,7 @@ fn factor(most: f64, random: &mut impl Rng) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use comer::internal::ink::{Ink, Point, Stroke, Symbol};
+    use comer::{Ink, InkSymbol, Point, Stroke};
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
@@ -104,7 +104,7 @@ mod tests {
             |points: &[(f64, f64)]| Stroke { points: points.iter().map(|&(x, y)| Point { x, y }).collect() };
         let strokes =
             vec![line(&[(0.0, 0.0), (40.0, 100.0)]), line(&[(90.0, 0.0), (90.0, 120.0), (130.0, 60.0)])];
-        let symbols = [0, 1].map(|stroke| Symbol { label: "x".into(), strokes: vec![stroke] }).to_vec();
+        let symbols = [0, 1].map(|stroke| InkSymbol { label: "x".into(), strokes: vec![stroke] }).to_vec();
         let ink = Ink::new(strokes).unwrap().with_symbols(symbols).unwrap();
         Sample::with_ink("two".into(), vec![5, 6], ink, vec![5, 6]).unwrap()
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use comer::internal::model_file::write_whole;
+use comer::internal::model_file::write_atomic;
 use comer::internal::weights::{Tensor, Weights};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
@@ -91,7 +91,7 @@ impl Checkpoint {
             .map_err(|error| wrong(error.to_string()))?;
         let bytes =
             safetensors::serialize(views, Some(metadata)).map_err(|error| wrong(error.to_string()))?;
-        Ok(write_whole(path, &bytes)?)
+        Ok(write_atomic(path, &bytes)?)
     }
 
     /// Reads a checkpoint and checks that it is whole.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use comer::internal::model_file::{Precision, write_whole};
+use comer::internal::model_file::{Precision, write_atomic};
 use comer::internal::weights::tensor_specs;
 use comer::internal::{ModelFile, Vocab};
 use comer_eval::Journal;
@@ -33,8 +33,8 @@ impl RunFolder {
             let reason = "holds a run already: go on with --resume, or choose another folder".into();
             return Err(Error::Run { path: path.into(), reason });
         }
-        write_whole(&path.join("recipe.toml"), recipe_text.as_bytes())?;
-        write_whole(&path.join("resolved.toml"), recipe.to_toml().as_bytes())?;
+        write_atomic(&path.join("recipe.toml"), recipe_text.as_bytes())?;
+        write_atomic(&path.join("resolved.toml"), recipe.to_toml().as_bytes())?;
         let mut folder = Self {
             path: path.into(),
             log: Journal::open(path.join("log.jsonl"), 0)?,
@@ -62,7 +62,7 @@ impl RunFolder {
             let reason = "was begun with another vocabulary: its tokens would change their meaning".into();
             return Err(Error::Run { path: path.into(), reason });
         }
-        write_whole(&path.join("resolved.toml"), recipe.to_toml().as_bytes())?;
+        write_atomic(&path.join("resolved.toml"), recipe.to_toml().as_bytes())?;
         let [log, metrics] = found.place.written;
         let mut folder = Self {
             path: path.into(),
@@ -106,7 +106,7 @@ impl RunFolder {
         self.log.flush()?;
         self.metrics.flush()?;
         self.flush_best()?;
-        write_whole(
+        write_atomic(
             &self.path.join("curves.svg"),
             svg(&self.path.display().to_string(), &self.rows).as_bytes(),
         )?;

@@ -17,10 +17,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use comer::internal::ink::{Ink, Point, Stroke, Symbol};
-use comer::internal::model_file::write_whole;
+use comer::internal::model_file::write_atomic;
 use comer::internal::vocab::PAD;
 use comer::internal::{TokenId, Vocab};
+use comer::{Ink, InkSymbol, Point, Stroke};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -99,7 +99,7 @@ impl Record {
         let strokes = self.strokes.iter().enumerate().map(unpack).collect::<Result<Vec<_>, _>>()?;
         let symbols = self.symbols.iter();
         let symbols =
-            symbols.map(|(label, strokes)| Symbol { label: label.clone(), strokes: strokes.clone() });
+            symbols.map(|(label, strokes)| InkSymbol { label: label.clone(), strokes: strokes.clone() });
         let ink = Ink::new(strokes).and_then(|ink| ink.with_symbols(symbols.collect()));
         let scale = self.pen.map(|_| UNITS.recip());
         ink.map(|ink| ink.with_scale(scale)).map_err(|error| error.to_string())
@@ -155,7 +155,7 @@ pub fn write(path: &Path, records: &[Record]) -> Result<()> {
         text += &serde_json::to_string(record).expect("a record has a JSON form");
         text.push('\n');
     }
-    Ok(write_whole(path, text.as_bytes())?)
+    Ok(write_atomic(path, text.as_bytes())?)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! How well a model reads what it has not learnt from: by the engine that will read for its users, not by the network that learns.
 
-use comer::Image;
-use comer::internal::recognizer::{Options, Recognizer};
 use comer::internal::{ModelFile, SearchConfig};
+use comer::{Input, RecognizeOptions, Recognizer};
+use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::samples::Sample;
@@ -32,15 +32,15 @@ pub fn validate(
 ) -> Result<Validated> {
     let vocab = model.vocab.clone();
     let recognizer = Recognizer::new(model)?;
-    let options = Options { search: search.clone(), ..Options::default() };
-    let resize = |sample: &&Sample| {
+    let options = RecognizeOptions::new().search(search.clone()).threads(1);
+    let input = |sample: &&Sample| {
         let picture = sample.picture()?;
-        if size == 1.0 { Ok(picture.into_owned()) } else { picture.scale(size) }
+        Input::from_image(if size == 1.0 { picture.into_owned() } else { picture.scale(size)? })
     };
-    let pictures: Vec<Image> = samples.iter().map(resize).collect::<comer::Result<_>>()?;
-    let readings = recognizer.recognize_batch(&pictures, &options);
-    let right = readings.iter().zip(samples).filter(|(reading, sample)| {
-        reading.as_ref().is_ok_and(|reading| reading.best.latex == vocab.decode(&sample.tokens))
+    let inputs: Vec<Input> = samples.iter().map(input).collect::<comer::Result<_>>()?;
+    let right = inputs.par_iter().with_max_len(1).zip(samples).filter(|(input, sample)| {
+        let recognition = recognizer.recognize_with(input, &options);
+        recognition.is_ok_and(|recognition| recognition.best.tokenized() == vocab.decode(&sample.tokens))
     });
     Ok(Validated { pictures: samples.len(), right: right.count() })
 }

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use comer::internal::ink::{Ink, Point, Stroke, Symbol};
+use comer::{Ink, InkSymbol, Point, Stroke};
 
 /// A symbol's strokes in a box 1 high, y down, the base line at 1: points to run a smooth curve through. Corners are
 /// points written twice.
@@ -360,7 +360,7 @@ fn write(latex: &str, formula: &Node, seed: u64) -> comer::Result<Ink> {
         points.dedup();
         Stroke { points }
     };
-    let symbols = setting.symbols.into_iter().map(|(label, strokes)| Symbol { label, strokes }).collect();
+    let symbols = setting.symbols.into_iter().map(|(label, strokes)| InkSymbol { label, strokes }).collect();
     Ok(Ink::new(setting.strokes.iter().map(stroke).collect())?
         .with_symbols(symbols)?
         .with_annotation("truth", latex))

@@ -1,82 +1,83 @@
-//! Where in the picture a formula was read: for overlays and explanations, and to see what was left unread.
+//! Where in the image the tokens of a formula were read.
 //!
-//! The search is not asked where it looked. The formula that it found is given to the decoder once more, token by token,
-//! and what the decoder does is written down; so that whoever does not ask for it pays nothing.
+//! The search does not record attention. Once it has found a formula, the decoder is given the formula's tokens again and
+//! its attention is recorded, so that a recognition without alignment costs nothing extra.
 
 mod ink;
 mod strokes;
 
 use crate::config::ModelConfig;
-use crate::direction::Direction;
+pub use crate::direction::Direction;
 use crate::engine::Features;
 use crate::engine::decoder_state::DecoderState;
 use crate::engine::trace::{LayerTrace, StepTrace};
 use crate::error::Result;
-use crate::image::Image;
+use crate::input::Input;
 use crate::token::{EOS, Token, TokenId};
 use crate::vocab::Vocab;
 
-pub use ink::{InkReading, LOOKED_AT, Region, SHARED};
+pub use ink::{InkCoverage, LOOKED_AT, Region, SHARED};
 
 /// How many tokens that were not written a step names.
 const RUNNERS_UP: usize = 5;
 
-/// How much to tell about where a formula was read.
+/// How much of an [`Alignment`] to compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AlignmentDetail {
-    /// Nothing, which costs nothing.
+    /// No alignment.
     #[default]
     None,
-    /// The attention of each token, and how much of the ink was read.
+    /// The attention of each token, and how much of the ink was attended to.
     Attention,
     /// Also every step of both directions, with the maps of every layer and head.
     Full,
 }
 
-/// Where in the picture each token was read.
+/// Where in the image each token was read.
 ///
 /// ```no_run
-/// use comer::internal::alignment::AlignmentDetail;
-/// use comer::internal::recognizer::{Options, Recognizer};
+/// use comer::{AlignmentDetail, Input, RecognizeOptions, Recognizer};
 ///
-/// # fn main() -> comer::Result<()> {
-/// # let picture = comer::Image::new(16, 16, vec![0; 256])?;
 /// let recognizer = Recognizer::open("model.safetensors")?;
-/// let options = Options { alignment: AlignmentDetail::Full, ..Options::default() };
-/// let recognition = recognizer.recognize(&picture, &options)?;
+/// let options = RecognizeOptions::new().alignment(AlignmentDetail::Full);
+/// let recognition = recognizer.recognize_with(&Input::from_path("photo.jpg")?, &options)?;
 /// let alignment = recognition.alignment.expect("it was asked for");
 ///
-/// println!("{:.0} % of the ink was never looked at", 100.0 * alignment.ink.unread);
+/// println!("{:.0} % of the ink was never attended to", 100.0 * alignment.ink.unread);
 /// for pass in &alignment.passes {
 ///     for step in &pass.steps {
-///         // What the refinement took off the third layer's attention, the mean over its heads: [height, width].
+///         // What the refinement subtracted in the third layer, mean over its heads: [height, width].
 ///         let refinement = pass.mean(&step.refinement, Some(2), None);
 ///         let (cell, most) =
-///             refinement.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).expect("a picture has cells");
-///         let (y, x) = (cell / alignment.width, cell % alignment.width);
-///         println!("{} ({:.2}): most was taken off at row {y}, column {x}: {most}", step.token.text, step.token.confidence);
+///             refinement.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).expect("an image has cells");
+///         println!("{}: {most} at row {}, column {}", step.token.text, cell / alignment.width, cell % alignment.width);
 ///     }
 /// }
-/// # Ok(())
-/// # }
+/// # Ok::<(), comer::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Alignment {
-    /// Rows of cells; a cell is 16 pixels of the picture that the network saw.
+    /// Rows of cells; a cell is 16 x 16 pixels of [`Input::image`].
     pub height: usize,
     /// Cells in a row.
     pub width: usize,
-    /// For each token its attention to the cells when read from the left, `[tokens][height * width]`, which adds up to 1
-    /// for each token: the last layer's, the mean over its heads.
+    /// For each token its attention to the cells when written left to right, `[tokens][height * width]`: of the last
+    /// layer, the mean over its heads. The attention of a token adds up to 1.
     pub attention: Vec<Vec<f32>>,
-    /// How much of the ink was read.
-    pub ink: InkReading,
-    /// How each direction reads the formula, from the left first. Empty unless [`AlignmentDetail::Full`] was asked for.
+    /// For each token the share of each pen stroke in its attention, `[tokens][strokes]`, if the input has strokes. The
+    /// shares of a token add up to 1, or to 0 if it attended to no ink.
+    pub strokes: Option<Vec<Vec<f32>>>,
+    /// How much of the ink was attended to.
+    pub ink: InkCoverage,
+    /// How each direction writes the formula, left to right first. Empty unless [`AlignmentDetail::Full`] was asked for.
     pub passes: Vec<Pass>,
 }
 
-/// One direction's reading of the formula.
+/// How one direction writes the formula.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Pass {
     /// Which direction.
     pub direction: Direction,
@@ -88,10 +89,11 @@ pub struct Pass {
     pub steps: Vec<PassStep>,
 }
 
-/// What one direction did to write one token. The maps are `[layers, heads, height, width]`, row after row.
-#[derive(Clone, Debug, PartialEq)]
+/// One token of a [`Pass`]. The maps are `[layers, heads, height, width]`, row after row.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct PassStep {
-    /// Where the token stands in [`Formula::tokens`](crate::recognizer::Formula::tokens); `None` where the formula ends.
+    /// Where the token stands in [`Candidate::tokens`](crate::Candidate::tokens); `None` where the formula ends.
     pub index: Option<usize>,
     /// The token, and the probability that this direction gives to it after those that it wrote before.
     pub token: Token,
@@ -107,6 +109,12 @@ pub struct PassStep {
 }
 
 impl Pass {
+    /// A pass without steps, to be filled in.
+    #[doc(hidden)]
+    pub fn new(direction: Direction, layers: usize, heads: usize) -> Self {
+        Self { direction, layers, heads, steps: Vec::new() }
+    }
+
     /// Of maps `[layers, heads, cells]` the one of a layer and a head, or the mean over all of them where `None` is
     /// given: `[cells]`. Layers and heads count from 0.
     pub fn mean(&self, maps: &[f32], layer: Option<usize>, head: Option<usize>) -> Vec<f32> {
@@ -129,25 +137,22 @@ impl Pass {
 pub(crate) struct Aligner<'a, 'b> {
     pub(crate) config: &'a ModelConfig,
     pub(crate) vocab: &'a Vocab,
-    pub(crate) picture: &'a Image,
+    pub(crate) input: &'a Input,
     pub(crate) features: &'a Features,
-    pub(crate) reading: &'a mut DecoderState<'b>,
+    pub(crate) state: &'a mut DecoderState<'b>,
 }
 
 impl Aligner<'_, '_> {
     /// Reads `tokens` off the picture; both directions if the whole is wanted.
-    pub(crate) fn align(&mut self, tokens: &[TokenId], detail: AlignmentDetail) -> Result<Option<Alignment>> {
-        if detail == AlignmentDetail::None {
-            return Ok(None);
-        }
+    pub(crate) fn align(&mut self, tokens: &[TokenId], detail: AlignmentDetail) -> Result<Alignment> {
         let left = self.trace(tokens, Direction::LeftToRight)?;
         let visible = |step: &usize| tokens.get(*step).is_some_and(|&token| token > EOS);
         let shown: Vec<usize> = (0..left.len()).filter(visible).collect();
         let attention: Vec<Vec<f32>> =
             shown.iter().map(|&step| left[step].attention(self.config.heads)).collect();
         let names = shown.iter().map(|&step| self.vocab.token(tokens[step]).unwrap_or_default());
-        let ink = InkReading::new(
-            self.picture,
+        let ink = InkCoverage::new(
+            self.input.image(),
             self.features.width,
             names.zip(attention.iter().map(Vec::as_slice)),
         );
@@ -158,12 +163,13 @@ impl Aligner<'_, '_> {
             passes.push(self.pass(tokens, Direction::RightToLeft, right));
         }
         let (height, width) = (self.features.height, self.features.width);
-        Ok(Some(Alignment { height, width, attention, ink, passes }))
+        let strokes = strokes::shares(self.input, (height, width), &attention);
+        Ok(Alignment { height, width, attention, strokes, ink, passes })
     }
 
     fn trace(&mut self, tokens: &[TokenId], direction: Direction) -> Result<Vec<StepTrace>> {
         let given: Vec<TokenId> = [vec![direction.ends().0], direction.order(tokens)].concat();
-        self.reading.trace(&given)
+        self.state.trace(&given)
     }
 
     fn pass(&self, tokens: &[TokenId], direction: Direction, steps: Vec<StepTrace>) -> Pass {
@@ -202,10 +208,8 @@ impl Aligner<'_, '_> {
     }
 
     fn token(&self, token: TokenId, step: &StepTrace) -> Token {
-        Token {
-            text: self.vocab.token(token).unwrap_or_default().to_string(),
-            confidence: step.logarithms[usize::from(token)].exp().min(1.0),
-        }
+        let confidence = step.logarithms[usize::from(token)].exp().min(1.0);
+        Token::new(self.vocab.token(token).unwrap_or_default(), confidence)
     }
 
     fn runners_up(&self, written: TokenId, step: &StepTrace) -> Vec<Token> {

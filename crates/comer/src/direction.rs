@@ -3,9 +3,10 @@
 use crate::token::{EOS, SOS, TokenId};
 
 /// The order in which the decoder writes the tokens of a formula.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
     /// In the order of the LaTeX.
+    #[default]
     LeftToRight,
     /// The last token first.
     RightToLeft,

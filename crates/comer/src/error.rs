@@ -1,97 +1,124 @@
-//! Everything that can go wrong, in words that name the thing, what was found and what was expected.
+//! The errors of the library.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something could not be done.
+/// Why something could not be done. Messages name what was found and what was expected; an underlying error is the
+/// [`source`](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A hyper-parameter is out of range.
-    #[error("config: {field} is {found}, expected {expected}")]
+    /// Recognition was cancelled through its [`CancelToken`](crate::CancelToken).
+    #[error("recognition was cancelled")]
+    Cancelled,
+    /// The deadline passed before a formula was recognised.
+    #[error("the deadline passed before recognition finished")]
+    DeadlineExceeded,
+    /// An option or a hyper-parameter is out of range.
+    #[error("{field} is {found}, expected {expected}")]
+    #[non_exhaustive]
     Config {
-        /// The field of [`ModelConfig`](crate::ModelConfig).
+        /// The name of the option.
         field: &'static str,
         /// Its value.
         found: String,
         /// What it may be.
         expected: String,
     },
-    /// A token list cannot be a vocabulary.
-    #[error("vocabulary: token {token:?} is not allowed, expected {expected}")]
-    Vocab {
-        /// The token in question.
-        token: String,
-        /// What the list has to keep to.
-        expected: &'static str,
-    },
-    /// A formula has a token that the vocabulary lacks.
-    #[error("token {token:?} is not in the vocabulary")]
-    UnknownToken {
-        /// The token in question.
-        token: String,
-    },
     /// A file could not be read or written.
-    #[error("{}: {reason}", path.display())]
-    File {
+    #[error("cannot {action} {}", path.display())]
+    #[non_exhaustive]
+    Io {
+        /// `read` or `write`.
+        action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
-        reason: std::io::Error,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// A file was read, but is no input that can be recognised.
+    #[error("{}", path.display())]
+    #[non_exhaustive]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<Error>,
+    },
+    /// Bytes are not an image file that can be decoded.
+    #[error("not a readable image: {reason}")]
+    #[non_exhaustive]
+    Decode {
+        /// What is wrong, and what would be right.
+        reason: String,
+        /// The error of the decoder, if the file got that far.
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// An image cannot be given to the model.
+    #[error("image of {width} x {height} pixels: {reason}")]
+    #[non_exhaustive]
+    Image {
+        /// The width in pixels.
+        width: usize,
+        /// The height in pixels.
+        height: usize,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// Pen strokes cannot be parsed or drawn.
+    #[error("{format}: {reason}")]
+    #[non_exhaustive]
+    Ink {
+        /// Where the strokes came from: `InkML`, `JSON strokes` or `ink`.
+        format: &'static str,
+        /// What is wrong, and what would be right.
+        reason: String,
     },
     /// A file is not a model file, or its parts do not fit together.
     #[error("{name}: not a usable model file: {reason}")]
+    #[non_exhaustive]
     ModelFile {
-        /// The file, or another name for where the bytes came from.
+        /// The file, or another name of the source.
         name: String,
-        /// What was wrong and what would be right.
+        /// What is wrong, and what would be right.
         reason: String,
     },
     /// A file is not a checkpoint of a CoMER model.
     #[error("{name}: not a usable checkpoint: {reason}")]
+    #[non_exhaustive]
     Checkpoint {
         /// The file.
         name: String,
-        /// What was wrong and what would be right.
-        reason: String,
-    },
-    /// Pen strokes cannot be read or drawn.
-    #[error("{format}: {reason}")]
-    Ink {
-        /// Where they came from: `InkML`, `JSON of strokes` or `ink`.
-        format: &'static str,
-        /// What was wrong and what would be right.
-        reason: String,
-    },
-    /// A picture file cannot be read.
-    #[error("not a picture that can be read: {reason}")]
-    PictureFile {
-        /// What was wrong and what would be right.
+        /// What is wrong, and what would be right.
         reason: String,
     },
     /// A data set cannot be read.
     #[cfg(feature = "dataset")]
     #[error(transparent)]
     Dataset(#[from] comer_eval::Error),
-    /// A picture cannot be given to the network.
-    #[error("picture of {width} x {height} pixels: {reason}")]
-    Image {
-        /// Its width.
-        width: usize,
-        /// Its height.
-        height: usize,
-        /// What was wrong and what would be right.
-        reason: String,
+    /// A list of tokens cannot be a vocabulary.
+    #[error("vocabulary: token {token:?} is not allowed, expected {expected}")]
+    #[non_exhaustive]
+    Vocab {
+        /// The token.
+        token: String,
+        /// What the list has to keep to.
+        expected: &'static str,
     },
-    /// The one who asked does not want the answer any more.
-    #[error("stopped before the formula was read")]
-    Stopped,
-    /// What the encoder gives does not fit the decoder.
+    /// A formula has a token that the model does not know.
+    #[error("token {token:?} is not in the vocabulary")]
+    #[non_exhaustive]
+    UnknownToken {
+        /// The token.
+        token: String,
+    },
+    /// The features of an image do not fit the decoder.
     #[error("features of {height} x {width} cells: {found} numbers, expected {expected}")]
+    #[non_exhaustive]
     Features {
-        /// Rows of the grid.
+        /// Rows of cells.
         height: usize,
         /// Cells in a row.
         width: usize,
@@ -100,4 +127,25 @@ pub enum Error {
         /// How many there should be.
         expected: String,
     },
+    /// The threads that were asked for could not be started.
+    #[error("cannot start {threads} threads")]
+    #[non_exhaustive]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// The error of the thread pool.
+        source: rayon::ThreadPoolBuildError,
+    },
+}
+
+impl Error {
+    /// Names the file that could not be read.
+    pub(crate) fn reading(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { action: "read", path: path.into(), source }
+    }
+
+    /// Names the file that could not be written.
+    pub(crate) fn writing(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { action: "write", path: path.into(), source }
+    }
 }

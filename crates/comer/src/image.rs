@@ -43,6 +43,11 @@ impl Image {
         &self.pixels
     }
 
+    /// The pixels, in rows from the top.
+    pub fn into_pixels(self) -> Vec<u8> {
+        self.pixels
+    }
+
     /// Brings the picture within the size limits with its aspect kept: down to the greatest size, or up to the least.
     pub fn fit(self) -> Result<Self> {
         let (width, height) = (self.width as f64, self.height as f64);

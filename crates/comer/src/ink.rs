@@ -38,7 +38,7 @@ pub struct Stroke {
 
 /// One written symbol, where a file says which strokes belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Symbol {
+pub struct InkSymbol {
     /// Its name as in the file: mostly a LaTeX token, but `<` may be `\lt`.
     pub label: String,
     /// Its strokes, as indices into [`Ink::strokes`].
@@ -49,7 +49,7 @@ pub struct Symbol {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ink {
     strokes: Vec<Stroke>,
-    symbols: Vec<Symbol>,
+    symbols: Vec<InkSymbol>,
     annotations: Vec<(String, String)>,
     scale: Option<f64>,
 }
@@ -74,7 +74,7 @@ impl Ink {
     }
 
     /// The same ink with its symbols, refused when one has no stroke or a stroke that the ink lacks.
-    pub fn with_symbols(mut self, symbols: Vec<Symbol>) -> Result<Self> {
+    pub fn with_symbols(mut self, symbols: Vec<InkSymbol>) -> Result<Self> {
         let most = self.strokes.len();
         for symbol in &symbols {
             if symbol.strokes.is_empty() || symbol.strokes.iter().any(|&stroke| stroke >= most) {
@@ -101,7 +101,7 @@ impl Ink {
     }
 
     /// The symbols, where the file had them.
-    pub fn symbols(&self) -> &[Symbol] {
+    pub fn symbols(&self) -> &[InkSymbol] {
         &self.symbols
     }
 
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn symbols_are_of_strokes_that_exist() {
         let ink = Ink::new(vec![stroke(&[(0.0, 0.0)]); 2]).unwrap();
-        let symbol = |strokes: &[usize]| vec![Symbol { label: "x".into(), strokes: strokes.to_vec() }];
+        let symbol = |strokes: &[usize]| vec![InkSymbol { label: "x".into(), strokes: strokes.to_vec() }];
         assert_eq!(ink.clone().with_symbols(symbol(&[1, 0])).unwrap().symbols().len(), 1);
         for strokes in [&[][..], &[2]] {
             let message = ink.clone().with_symbols(symbol(strokes)).unwrap_err().to_string();

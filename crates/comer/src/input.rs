@@ -1,19 +1,304 @@
-//! Whatever a user has: a picture file, InkML or a JSON of strokes becomes the picture that the network reads.
+//! What is to be recognised: an image or pen strokes, and the image that the model reads.
 
-use crate::error::Result;
+use std::path::Path;
+
+use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::ink::Ink;
-use crate::photo;
+use crate::ink::{Ink, Point};
+use crate::mapping::Mapping;
+use crate::photo::{self, Grey};
 
-/// Endings of the files that [`read`] takes.
-pub const ENDINGS: [&str; 10] = ["png", "jpg", "jpeg", "bmp", "webp", "tif", "tiff", "gif", "inkml", "json"];
+/// Something to recognise: an image file, pixels or pen strokes.
+///
+/// An input is prepared once and can be recognised any number of times. It keeps the image that the model reads
+/// ([`Self::image`]), the strokes if there are any ([`Self::ink`]), and how the coordinates of both relate
+/// ([`Self::to_image`], [`Self::to_source`]).
+///
+/// ```
+/// use comer::{Ink, Input, Point, Stroke};
+///
+/// let line = |from: (f64, f64), to: (f64, f64)| Stroke {
+///     points: [from, to].map(|(x, y)| Point { x, y }).to_vec(),
+/// };
+/// let cross = vec![line((0.0, 0.0), (40.0, 60.0)), line((40.0, 0.0), (0.0, 60.0))];
+/// let input = Input::from_ink(Ink::new(cross)?)?;
+///
+/// // Strokes are drawn as the training images were: 28 pixels high on average, in a margin.
+/// assert_eq!((input.image().width(), input.image().height()), (44, 54));
+/// let centre = input.to_image(Point { x: 20.0, y: 30.0 });
+/// assert_eq!(((centre.x + 0.5) as usize, (centre.y + 0.5) as usize), (22, 27));
+/// # Ok::<(), comer::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Input {
+    image: Image,
+    ink: Option<Ink>,
+    mapping: Mapping,
+    /// Width of the image over that before it was scaled to the limits.
+    factor: f32,
+}
 
-/// Reads the bytes of a file; the content decides what it is.
-pub fn read(bytes: &[u8], options: &photo::Options) -> Result<Image> {
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
-    match text.first() {
-        Some(b'<') => Ink::from_inkml(bytes)?.draw(),
-        Some(b'[' | b'{') => Ink::from_json(text)?.draw(),
-        _ => photo::read(bytes, options),
+/// How images are prepared. Pen strokes need no preparation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InputOptions {
+    raw: bool,
+    remove_lines: bool,
+}
+
+impl Default for InputOptions {
+    fn default() -> Self {
+        Self { raw: false, remove_lines: true }
+    }
+}
+
+impl InputOptions {
+    /// The default options: images are cleaned and brought to the size of the training images.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes images as they are (default false): white ink on black, about 28 pixels high, in strokes of 3 pixels.
+    pub fn raw(mut self, raw: bool) -> Self {
+        self.raw = raw;
+        self
+    }
+
+    /// Whether ruled and squared lines of the paper are removed (default true).
+    pub fn remove_lines(mut self, remove_lines: bool) -> Self {
+        self.remove_lines = remove_lines;
+        self
+    }
+}
+
+impl Input {
+    /// File name extensions of what [`Self::from_bytes`] reads.
+    #[cfg(feature = "decode")]
+    pub const EXTENSIONS: &[&str] =
+        &["png", "jpg", "jpeg", "bmp", "webp", "tif", "tiff", "gif", "inkml", "json"];
+    /// File name extensions of what [`Self::from_bytes`] reads.
+    #[cfg(not(feature = "decode"))]
+    pub const EXTENSIONS: &[&str] = &["inkml", "json"];
+
+    /// Reads the bytes of a file: an image (png, jpeg, bmp, webp, tiff or gif), InkML, or JSON strokes such as
+    /// `[[[x, y], ...], ...]`. The content decides which.
+    ///
+    /// Without the feature `decode`, only InkML and JSON are read.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::from_bytes_with(bytes, &InputOptions::default())
+    }
+
+    /// As [`Self::from_bytes`], with options for images.
+    pub fn from_bytes_with(bytes: &[u8], options: &InputOptions) -> Result<Self> {
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+        match text.first() {
+            Some(b'<') => Self::from_ink(Ink::from_inkml(bytes)?),
+            Some(b'[' | b'{') => Self::from_ink(Ink::from_json(text)?),
+            _ => Self::decode(bytes, options),
+        }
+    }
+
+    /// Reads a file (see [`Self::from_bytes`]).
+    pub fn from_path(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_path_with(path, &InputOptions::default())
+    }
+
+    /// As [`Self::from_path`], with options for images.
+    pub fn from_path_with(path: impl AsRef<Path>, options: &InputOptions) -> Result<Self> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(Error::reading(path))?;
+        Self::from_bytes_with(&bytes, options)
+            .map_err(|error| Error::Input { path: path.into(), source: Box::new(error) })
+    }
+
+    /// An image of any kind as grey levels in rows from the top, 0 for black: dark ink on a light ground or light ink on a
+    /// dark one.
+    pub fn from_pixels(width: usize, height: usize, levels: Vec<u8>) -> Result<Self> {
+        Self::from_pixels_with(width, height, levels, &InputOptions::default())
+    }
+
+    /// As [`Self::from_pixels`], with options.
+    pub fn from_pixels_with(
+        width: usize,
+        height: usize,
+        levels: Vec<u8>,
+        options: &InputOptions,
+    ) -> Result<Self> {
+        let image = Image::new(width, height, levels)?;
+        if options.raw {
+            return Self::from_image(image);
+        }
+        let grey = Grey { width, height, levels: image.into_pixels() };
+        let (image, mapping) = photo::clean(&grey, options.remove_lines)?;
+        Self::fitted(image, None, mapping)
+    }
+
+    /// An image like those of the training set: white ink on black, taken as it is and only scaled to the model's limits.
+    pub fn from_image(image: Image) -> Result<Self> {
+        Self::fitted(image, None, Mapping::scale(1.0, 1.0))
+    }
+
+    /// Pen strokes, drawn as the images of the training set were.
+    pub fn from_ink(ink: Ink) -> Result<Self> {
+        let (image, mapping) = (ink.draw()?, ink.mapping());
+        Self::fitted(image, Some(ink), mapping)
+    }
+
+    /// The image that the model reads: white ink on black, within the model's size limits.
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// The pen strokes, if the input has them.
+    pub fn ink(&self) -> Option<&Ink> {
+        self.ink.as_ref()
+    }
+
+    /// Where a place of the source is in [`Self::image`], in pixels from its upper left corner. The source is the ink in
+    /// its own coordinates, or the upright image in pixels.
+    pub fn to_image(&self, place: Point) -> Point {
+        let [x, y] = self.mapping.apply([place.x, place.y]);
+        Point { x, y }
+    }
+
+    /// Where a place of [`Self::image`], in pixels from its upper left corner, is in the source.
+    pub fn to_source(&self, place: Point) -> Point {
+        let [x, y] = self.mapping.invert([place.x, place.y]);
+        Point { x, y }
+    }
+
+    /// Calls `visit` with the number of a stroke and a pixel of [`Self::image`], for every step of the pen.
+    pub(crate) fn pen(&self, mut visit: impl FnMut(usize, [usize; 2])) {
+        if let Some(ink) = &self.ink {
+            ink.pen(|stroke, pixel| visit(stroke, pixel.map(|side| (side as f32 * self.factor) as usize)));
+        }
+    }
+
+    fn fitted(image: Image, ink: Option<Ink>, mapping: Mapping) -> Result<Self> {
+        let (width, height) = (image.width(), image.height());
+        let image = image.fit()?;
+        let factor = image.width() as f32 / width as f32;
+        let fit = Mapping::scale(image.width() as f64 / width as f64, image.height() as f64 / height as f64);
+        Ok(Self { image, ink, mapping: mapping.then(fit), factor })
+    }
+
+    #[cfg(feature = "decode")]
+    fn decode(bytes: &[u8], options: &InputOptions) -> Result<Self> {
+        let Grey { width, height, levels } = photo::decode(bytes)?;
+        Self::from_pixels_with(width, height, levels, options)
+    }
+
+    #[cfg(not(feature = "decode"))]
+    fn decode(_: &[u8], _: &InputOptions) -> Result<Self> {
+        let reason = "this program was built without image decoders, expected InkML or JSON strokes".into();
+        Err(Error::Decode { reason, source: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ink::Stroke;
+
+    fn stroke(points: &[(f64, f64)]) -> Stroke {
+        Stroke { points: points.iter().map(|&(x, y)| Point { x, y }).collect() }
+    }
+
+    fn cross(side: f64) -> Ink {
+        Ink::new(vec![stroke(&[(0.0, 0.0), (side, side)]), stroke(&[(side, 0.0), (0.0, side)])]).unwrap()
+    }
+
+    #[test]
+    fn the_content_decides_what_an_input_is() {
+        let strokes = br#" [[[0, 0], [40, 40]], [[40, 0], [0, 40]]]"#;
+        let from_json = Input::from_bytes(strokes).unwrap();
+        let with_mark = Input::from_bytes(&[b"\xef\xbb\xbf", &strokes[..]].concat()).unwrap();
+        let from_inkml = Input::from_bytes(cross(40.0).to_inkml().as_bytes()).unwrap();
+        for input in [&from_json, &with_mark, &from_inkml] {
+            assert_eq!(input.image(), from_json.image());
+            assert_eq!(input.ink().unwrap().strokes().len(), 2);
+        }
+        for (bytes, expected) in [(&b"<p/>"[..], "InkML"), (b"{}", "JSON"), (b"GIF", "image"), (b"", "image")]
+        {
+            let message = Input::from_bytes(bytes).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn errors_of_files_name_them_and_have_a_source() {
+        use std::error::Error as _;
+        let error = Input::from_path("/nonexistent/x.png").unwrap_err();
+        assert!(matches!(error, Error::Io { .. }) && error.source().is_some(), "{error:?}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bad.json");
+        std::fs::write(&path, "{}").unwrap();
+        let error = Input::from_path(&path).unwrap_err();
+        assert!(error.to_string().contains("bad.json"), "{error}");
+        assert!(error.source().unwrap().to_string().contains("JSON"), "{error:?}");
+    }
+
+    #[test]
+    fn ink_is_mapped_onto_its_pixels() {
+        // Whole numbers, fractions, far from zero, and so wide that the drawing is scaled to fit.
+        let wide: Vec<(f64, f64)> = (0..9).map(|x| (f64::from(x) * 40.0, f64::from(x % 2) * 10.0)).collect();
+        let far = stroke(&[(9e8, -9e8), (9e8 + 70.0, -9e8 + 90.0)]);
+        for ink in
+            [cross(60.0), cross(0.37), Ink::new(vec![far]).unwrap(), Ink::new(vec![stroke(&wide)]).unwrap()]
+        {
+            let input = Input::from_ink(ink).unwrap();
+            let (image, drawing) = (input.image(), input.ink().unwrap().draw().unwrap());
+            let factor = image.width() as f64 / drawing.width() as f64;
+            let mut first = Vec::new();
+            input.ink().unwrap().pen(|stroke, pixel| {
+                if first.len() == stroke {
+                    first.push(pixel);
+                }
+            });
+            for (stroke, pixel) in input.ink().unwrap().strokes().iter().zip(first) {
+                let place = input.to_image(stroke.points[0]);
+                for (found, expected) in [(place.x, pixel[0]), (place.y, pixel[1])] {
+                    let off = found / factor - (expected as f64 + 0.5);
+                    assert!(off.abs() <= 1.0, "{off} pixels off");
+                }
+                let back = input.to_source(place);
+                let error = (back.x - stroke.points[0].x).abs().max((back.y - stroke.points[0].y).abs());
+                assert!(error < 1e-3, "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn photographs_are_mapped_onto_their_pixels() {
+        // A cross in a pen that fits its size, which is scaled, and in one that is too thin, which is redrawn.
+        for (pen, side) in [(8, 90), (3, 150)] {
+            let (width, height) = (400, 300);
+            let mut levels = vec![230; width * height];
+            for step in 0..side {
+                for (x, y) in [(150 + step, 80 + step), (150 + side - step, 80 + step)] {
+                    for row in y..y + pen {
+                        levels[row * width + x..][..pen].fill(20);
+                    }
+                }
+            }
+            let input = Input::from_pixels(width, height, levels).unwrap();
+            // The middle of the cross is the middle of the image that the model reads.
+            let middle = 80.0 + (side + pen) as f64 / 2.0;
+            let place = input.to_image(Point { x: middle + 70.0, y: middle });
+            for (found, side) in [(place.x, input.image().width()), (place.y, input.image().height())] {
+                assert!((found - side as f64 / 2.0).abs() < 2.0, "pen {pen}: {found} of {side}");
+            }
+        }
+    }
+
+    #[test]
+    fn raw_images_are_only_scaled() {
+        let image = Image::new(2048, 64, vec![7; 2048 * 64]).unwrap();
+        let options = InputOptions::new().raw(true);
+        let input = Input::from_pixels_with(2048, 64, image.pixels().to_vec(), &options).unwrap();
+        assert_eq!((input.image().width(), input.image().height()), (1024, 32));
+        assert_eq!(input.image(), Input::from_image(image).unwrap().image());
+        let corner = input.to_source(Point { x: 1024.0, y: 32.0 });
+        assert_eq!((corner.x, corner.y), (2048.0, 64.0));
     }
 }

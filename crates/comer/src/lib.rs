@@ -1,20 +1,80 @@
-//! Handwritten mathematics in, LaTeX out.
+//! Recognises handwritten mathematics: an image or pen strokes in, LaTeX out.
 //!
-//! The way of the data, and the room of each step:
+//! The model is [CoMER](https://arxiv.org/abs/2207.04410) (ECCV 2022), computed by an inference engine in pure Rust with
+//! kernels for AVX-512, AVX2, NEON and WebAssembly SIMD.
 //!
-//! 1. `input`: whatever a user has; strokes go by `ink`, which draws them as the training pictures were drawn, other
-//!    pictures by `photo`, which makes of them white ink on black of the size and width that the network knows.
-//! 2. `image`: a picture of white ink on black becomes what the network expects.
-//! 3. `engine`: the network itself; its encoder reads features off the picture, its decoder tells what comes next.
-//! 4. `search`: both reading directions look for the best formula, within the `grammar` of LaTeX.
-//! 5. `recognizer`: all of it behind one type.
-//! 6. `alignment`: where in the picture it was read, for those who ask.
+//! # Quick start
+//! ```
+//! # #[cfg(feature = "bundled")] {
+//! use comer::{Input, Recognizer};
 //!
-//! Around it: `config` (the shape of the network), `vocab` (the tokens it writes), `weights` (the names and
-//! shapes of its tensors), `model_file` (all of these in one file), `checkpoint` (what the authors'
-//! implementation saves), `dataset` (pictures with their formulas).
+//! // The feature `bundled` brings a model; `Recognizer::open("model.safetensors")` opens another.
+//! let recognizer = Recognizer::bundled()?;
+//! // Pen strokes of a one, a plus sign and another one; `Input::from_path("photo.jpg")` reads a file.
+//! let strokes = "[[[0, 10], [12, 0], [12, 60]], [[30, 30], [60, 30]], [[45, 15], [45, 45]], [[78, 10], [90, 0], [90, 60]]]";
+//! let recognition = recognizer.recognize(&Input::from_bytes(strokes.as_bytes())?)?;
+//! assert_eq!(recognition.latex(), "1 + 1");
+//! # }
+//! # Ok::<(), comer::Error>(())
+//! ```
+//!
+//! # Inputs
+//! An [`Input`] is an image file, grey pixels or pen strokes. [`Input::from_bytes`] and [`Input::from_path`] look at the
+//! content to tell png, jpeg, bmp, webp, tiff, gif, InkML and JSON strokes apart. Photographs are cleaned: the light is
+//! evened out, paper lines are removed, and the ink is redrawn in the size and stroke width of the training images.
+//! Strokes are drawn exactly as the training images were.
+//!
+//! # Options
+//! [`RecognizeOptions`] sets the search, the number of candidates, threads, a deadline and cancellation:
+//!
+//! ```no_run
+//! use std::time::{Duration, Instant};
+//!
+//! use comer::{Error, Input, RecognizeOptions, Recognizer};
+//!
+//! let recognizer = Recognizer::open("model.safetensors")?;
+//! let options = RecognizeOptions::new().nbest(3).deadline(Instant::now() + Duration::from_secs(2));
+//! match recognizer.recognize_with(&Input::from_path("photo.jpg")?, &options) {
+//!     Ok(recognition) => {
+//!         for candidate in recognition.candidates() {
+//!             println!("{:5.1} %  {}", 100.0 * candidate.confidence, candidate.latex);
+//!         }
+//!     }
+//!     Err(Error::DeadlineExceeded) => println!("too slow"),
+//!     Err(error) => return Err(error),
+//! }
+//! # Ok::<(), comer::Error>(())
+//! ```
+//!
+//! # Many inputs
+//! A [`Recognizer`] is `Send + Sync`. To recognise many inputs, use one thread for each:
+//!
+//! ```no_run
+//! use comer::{Input, RecognizeOptions, Recognizer};
+//! use rayon::prelude::*;
+//!
+//! # fn main() -> comer::Result<()> {
+//! let recognizer = Recognizer::open("model.safetensors")?;
+//! let options = RecognizeOptions::new().threads(1);
+//! let formulas: Vec<String> = ["a.png", "b.inkml", "c.jpg"]
+//!     .par_iter()
+//!     .map(|path| Ok(recognizer.recognize_with(&Input::from_path(path)?, &options)?.best.latex))
+//!     .collect::<comer::Result<_>>()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where tokens were read
+//! With [`RecognizeOptions::alignment`], [`Recognition::alignment`] says which cells of the image and which pen strokes each
+//! token was read from, and which ink was missed or read twice. See [`Alignment`].
+//!
+//! # Features
+//! - `decode` (default): image files. Without it, give pixels or strokes.
+//! - `bundled`: [`Recognizer::bundled`], a model trained on CROHME (9 MB, licensed CC BY-NC-SA 3.0, non-commercial).
+//! - `import`, `dataset`: used by the `comer` program and trainer.
 
-mod alignment;
+// The order of the data: input -> image -> engine -> search -> recognition, then alignment. ARCHITECTURE.md has a diagram.
+pub mod alignment;
 #[cfg(feature = "import")]
 mod checkpoint;
 mod components;
@@ -28,11 +88,14 @@ mod f16;
 mod grammar;
 mod image;
 mod ink;
-#[cfg(feature = "decode")]
 mod input;
+mod latex;
+mod mapping;
 mod model_file;
+mod options;
 mod photo;
 mod position;
+mod recognition;
 mod recognizer;
 mod safetensors;
 mod search;
@@ -41,10 +104,15 @@ mod token;
 mod vocab;
 mod weights;
 
+pub use alignment::{Alignment, AlignmentDetail};
 pub use error::{Error, Result};
 pub use image::Image;
-pub use ink::Ink;
+pub use ink::{Ink, InkSymbol, Point, Stroke};
+pub use input::{Input, InputOptions};
+pub use options::{CancelToken, RecognizeOptions};
+pub use recognition::{Candidate, Recognition};
 pub use recognizer::Recognizer;
+pub use token::Token;
 
 /// What the other crates of this workspace use: not part of the public interface, and free to change.
 #[doc(hidden)]
@@ -55,23 +123,19 @@ pub mod internal {
         };
     }
     export!(
-        alignment,
         #[cfg(feature = "import")]
         checkpoint,
         config,
         #[cfg(feature = "dataset")]
         dataset,
-        direction,
         engine,
         grammar,
         image,
         ink,
-        #[cfg(feature = "decode")]
-        input,
+        latex,
         model_file,
         photo,
         position,
-        recognizer,
         search,
         step_decoder,
         token,
@@ -79,6 +143,13 @@ pub mod internal {
         weights,
     );
     pub use crate::config::{Coverage, ModelConfig, SearchConfig};
+    pub use crate::direction::Direction;
     pub use crate::model_file::{ModelFile, Precision};
     pub use crate::vocab::{TokenId, Vocab};
 }
+
+/// The examples of the READMEs are tests. The second one is that of the repository.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

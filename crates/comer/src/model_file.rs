@@ -58,7 +58,7 @@ impl ModelFile {
     /// Opens and checks a model file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = fs::read(path).map_err(|reason| Error::File { path: path.into(), reason })?;
+        let bytes = fs::read(path).map_err(Error::reading(path))?;
         Self::from_bytes(&path.display().to_string(), &bytes)
     }
 
@@ -120,21 +120,20 @@ impl ModelFile {
 
     /// Writes the model beside `path` and renames it, so that `path` is never half written.
     pub fn save(&self, path: impl AsRef<Path>, precision: Precision) -> Result<()> {
-        write_whole(path.as_ref(), &self.to_bytes(precision)?)
+        write_atomic(path.as_ref(), &self.to_bytes(precision)?)
     }
 }
 
-/// Writes a file beside its place and renames it there: the place holds the old content or the new, never a part.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let failed = |reason| Error::File { path: path.into(), reason };
+/// Writes a file under a temporary name and renames it: `path` holds the old content or the new, never a part.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.part", std::process::id()));
     let written = fs::File::create(&beside)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&beside, path));
-    written.map_err(|reason| {
+    written.map_err(|error| {
         let _ = fs::remove_file(&beside);
-        failed(reason)
+        Error::writing(path)(error)
     })
 }
 

@@ -16,6 +16,7 @@ pub use decode::{MOST_PIXELS, decode};
 use crate::components::{Component, components};
 use crate::error::{Error, Result};
 use crate::image::Image;
+use crate::mapping::Mapping;
 
 /// Grey levels in rows from the top, 0 for black, with ink of either kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,43 +47,25 @@ impl Mask {
     }
 }
 
-/// What is done to a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Takes the grey levels as they are: nothing is found, removed or scaled.
-    pub raw: bool,
-    /// Removes ruled and squared lines.
-    pub lines: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { raw: false, lines: true }
-    }
-}
-
-/// Reads a picture file (png, jpeg, bmp, webp, tiff or gif) and cleans it.
-#[cfg(feature = "decode")]
-pub fn read(bytes: &[u8], options: &Options) -> Result<Image> {
-    clean(&decode(bytes)?, options)
-}
-
-/// Makes of any picture one like those of the training set; a picture that is one already stays as it is.
-pub fn clean(grey: &Grey, options: &Options) -> Result<Image> {
-    if options.raw || is_training_drawing(grey) {
-        return Image::new(grey.width, grey.height, grey.levels.clone());
+/// Turns any image into one like those of the training set, and maps the one onto the other. An image that is like them
+/// already stays as it is.
+pub fn clean(grey: &Grey, remove_lines: bool) -> Result<(Image, Mapping)> {
+    if is_training_drawing(grey) {
+        let image = Image::new(grey.width, grey.height, grey.levels.clone())?;
+        return Ok((image, Mapping::scale(1.0, 1.0)));
     }
     let nothing = || Error::Image {
         width: grey.width,
         height: grey.height,
         reason: "no ink found, expected handwriting that stands out from its ground".into(),
     };
-    let mut strength = light::ink_strength(&light::shrink(grey));
+    let (small, shrunk) = light::shrink(grey);
+    let mut strength = light::ink_strength(&small);
     let pen = |strength: &light::Strength, level: f32| {
         shape::stroke_width(&shape::without_specks(&strength.at_least(level)))
     };
     let level = light::threshold(&strength).ok_or_else(nothing)?;
-    if options.lines {
+    if remove_lines {
         let width = pen(&strength, level).ok_or_else(nothing)?;
         strength = paper::without_lines(&strength, level, width);
     }
@@ -92,7 +75,9 @@ pub fn clean(grey: &Grey, options: &Options) -> Result<Image> {
     let level = light::threshold(&strength).ok_or_else(nothing)?;
     let mask = strength.at_least(level);
     let mask = shape::without_specks(&shape::without_borders(&mask, width * factor as f32));
-    redraw::to_training_size(&mask, &strength, level).ok_or_else(nothing)
+    let (image, redrawn) = redraw::to_training_size(&mask, &strength, level).ok_or_else(nothing)?;
+    let refined = Mapping::scale(factor as f64, factor as f64);
+    Ok((image, shrunk.then(refined).then(redrawn)))
 }
 
 /// Whether a picture is drawn like those of the training set: white on black in a 3 by 3 pen, with their margins.
@@ -139,15 +124,7 @@ mod tests {
     #[test]
     fn a_training_picture_stays_as_it_is() {
         let drawing = drawing();
-        assert_eq!(clean(&grey(&drawing, |_, pixel| pixel), &Options::default()).unwrap(), drawing);
-    }
-
-    #[test]
-    fn raw_changes_nothing() {
-        let drawing = drawing();
-        let odd = grey(&drawing, |at, pixel| (pixel / 2).wrapping_add(at as u8));
-        let raw = clean(&odd, &Options { raw: true, ..Options::default() }).unwrap();
-        assert_eq!(raw.pixels(), odd.levels);
+        assert_eq!(clean(&grey(&drawing, |_, pixel| pixel), true).unwrap().0, drawing);
     }
 
     #[test]
@@ -155,7 +132,7 @@ mod tests {
         for side in [1, 2, 7, 26, 300] {
             for level in [0, 1, 128, 255] {
                 let blank = Grey { width: side, height: side, levels: vec![level; side * side] };
-                let message = clean(&blank, &Options::default()).unwrap_err().to_string();
+                let message = clean(&blank, true).unwrap_err().to_string();
                 assert!(message.contains("no ink found"), "{side} {level}: {message}");
             }
         }
@@ -167,7 +144,7 @@ mod tests {
             for seed in 0..8u32 {
                 let level = |at: usize| ((at as u32 + 1).wrapping_mul(2_654_435_761 ^ seed) >> 24) as u8;
                 let noise = Grey { width, height, levels: (0..width * height).map(level).collect() };
-                if let Ok(picture) = clean(&noise, &Options::default()) {
+                if let Ok((picture, _)) = clean(&noise, true) {
                     assert!(picture.pixels().contains(&255));
                 }
             }
@@ -177,8 +154,8 @@ mod tests {
     #[test]
     fn dark_on_light_and_light_on_dark_come_out_alike() {
         let drawing = drawing();
-        let dark = clean(&grey(&drawing, |_, pixel| 230 - pixel / 2), &Options::default()).unwrap();
-        let light = clean(&grey(&drawing, |_, pixel| 25 + pixel / 2), &Options::default()).unwrap();
+        let dark = clean(&grey(&drawing, |_, pixel| 230 - pixel / 2), true).unwrap().0;
+        let light = clean(&grey(&drawing, |_, pixel| 25 + pixel / 2), true).unwrap().0;
         for (name, picture) in [("dark", dark), ("light", light)] {
             let near = |found: usize, expected: usize| found.abs_diff(expected) * 8 <= expected;
             assert!(
@@ -208,9 +185,9 @@ mod tests {
                 230
             }
         });
-        let cleaned = clean(&ruled, &Options::default()).unwrap();
+        let cleaned = clean(&ruled, true).unwrap().0;
         assert_eq!(mask(&cleaned).components().len(), 3);
-        let kept = clean(&ruled, &Options { lines: false, ..Options::default() }).unwrap();
+        let kept = clean(&ruled, false).unwrap().0;
         assert_ne!(kept, cleaned);
     }
 
@@ -228,7 +205,7 @@ mod tests {
                     levels[(y + cell / (pen + 3)) * width + x + cell % (pen + 3)] = 20;
                 }
             }
-            let picture = clean(&Grey { width, height, levels }, &Options::default()).unwrap();
+            let picture = clean(&Grey { width, height, levels }, true).unwrap().0;
             let width = shape::stroke_width(&mask(&picture)).unwrap();
             assert!((2.5..=3.6).contains(&width), "a pen of {pen} came out {width} wide");
         }

@@ -1,24 +1,27 @@
-//! The whole way from a picture to LaTeX, behind one type.
+//! Recognition from an input to LaTeX: encoder, decoder, search and alignment behind one type.
 
+use std::fmt;
 use std::path::Path;
 
-use rayon::prelude::*;
-
 use crate::alignment::{Aligner, Alignment, AlignmentDetail};
-use crate::config::{ModelConfig, SearchConfig, Strategy};
+use crate::config::{ModelConfig, SearchConfig};
 use crate::engine::Features;
 use crate::engine::decoder::Decoder;
 use crate::engine::decoder_state::DecoderState;
 use crate::engine::encoder::Encoder;
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
-use crate::image::Image;
+use crate::input::Input;
+use crate::latex;
 use crate::model_file::{ModelFile, Provenance};
+use crate::options::RecognizeOptions;
+use crate::recognition::{Candidate, Recognition};
 use crate::search::{self, Answer};
-use crate::token::{EOS, Token};
+use crate::token::{EOS, Token, TokenId};
 use crate::vocab::Vocab;
+use crate::weights::parameter_count;
 
-/// A model that is ready to read pictures. It can be shared between threads.
+/// A model that is ready to recognise. Share one between threads by reference or in an `Arc`.
 pub struct Recognizer {
     config: ModelConfig,
     vocab: Vocab,
@@ -28,38 +31,14 @@ pub struct Recognizer {
     grammar: Grammar,
 }
 
-/// What is wanted of a recognition.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Options {
-    /// How to search, and for how many answers.
-    pub search: SearchConfig,
-    /// How much to tell about where in the picture the best answer was read.
-    pub alignment: AlignmentDetail,
-}
-
-/// What was read from a picture.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Recognition {
-    /// The best formula.
-    pub best: Formula,
-    /// The next best ones, if more than one was asked for.
-    pub alternatives: Vec<Formula>,
-    /// Where the tokens of the best formula were read, if asked for.
-    pub alignment: Option<Alignment>,
-}
-
-/// A formula as it was read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Formula {
-    /// Its tokens with spaces between them, which is valid LaTeX.
-    pub latex: String,
-    /// Its tokens.
-    pub tokens: Vec<Token>,
-    /// The probability that all of it is right, in 0..=1, as the model sees it.
-    pub confidence: f32,
-    /// The sum of both directions' mean logarithms, by which formulas are ranked: 0 would be certain.
-    pub score: f32,
-}
+const _: () = {
+    const fn assert<T: Send + Sync + fmt::Debug>() {}
+    assert::<Recognizer>();
+    assert::<RecognizeOptions>();
+    assert::<Recognition>();
+    assert::<Input>();
+    assert::<Error>();
+};
 
 impl Recognizer {
     /// Opens a model file.
@@ -67,13 +46,19 @@ impl Recognizer {
         Self::new(ModelFile::open(path)?)
     }
 
-    /// Opens the model that comes with this crate ([`ModelFile::bundled`]).
+    /// Loads the bytes of a model file.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::new(ModelFile::from_bytes("model", bytes)?)
+    }
+
+    /// Loads the model of the crate `comer-model-crohme`, which is licensed CC BY-NC-SA 3.0: for non-commercial use.
     #[cfg(feature = "bundled")]
     pub fn bundled() -> Result<Self> {
         Self::new(ModelFile::bundled()?)
     }
 
     /// Prepares a model.
+    #[doc(hidden)]
     pub fn new(model: ModelFile) -> Result<Self> {
         model.validate()?;
         let (encoder, decoder) = rayon::join(
@@ -90,125 +75,126 @@ impl Recognizer {
         })
     }
 
-    /// The shape of the model.
+    /// The LaTeX tokens that the model can write.
+    pub fn tokens(&self) -> &[String] {
+        self.vocab.tokens()
+    }
+
+    /// The number of trained parameters.
+    pub fn parameters(&self) -> usize {
+        parameter_count(&self.config, self.vocab.len())
+    }
+
+    /// What the model file says about its origin: data, recipe, licence, accuracy.
+    pub fn provenance(&self) -> &serde_json::Map<String, serde_json::Value> {
+        &self.provenance
+    }
+
+    /// The hyper-parameters.
+    #[doc(hidden)]
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
 
-    /// The tokens that it writes.
-    pub fn vocab(&self) -> &Vocab {
-        &self.vocab
-    }
-
-    /// What made it.
-    pub fn provenance(&self) -> &Provenance {
-        &self.provenance
-    }
-
-    /// The encoder, for those who measure.
+    /// The encoder, for benchmarks.
+    #[doc(hidden)]
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
     }
 
-    /// Reads a picture of white ink on black, brought within the size limits if it is not. Uses all cores; the result
-    /// does not depend on their number.
-    pub fn recognize(&self, picture: &Image, options: &Options) -> Result<Recognition> {
-        self.read(picture, options, false, &|| false)
+    /// Recognises a formula with the default options.
+    pub fn recognize(&self, input: &Input) -> Result<Recognition> {
+        self.recognize_with(input, &RecognizeOptions::default())
     }
 
-    /// As [`Self::recognize`], but stays on the thread that calls: for those who read several pictures at once.
-    pub fn recognize_alone(&self, picture: &Image, options: &Options) -> Result<Recognition> {
-        self.read(picture, options, true, &|| false)
-    }
-
-    /// As [`Self::recognize_alone`], but ends with [`Error::Stopped`] once `stop` says that nobody wants the answer any
-    /// more; it is asked before each step.
-    pub fn recognize_unless(
-        &self,
-        picture: &Image,
-        options: &Options,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Recognition> {
-        self.read(picture, options, true, stop)
-    }
-
-    fn read(
-        &self,
-        picture: &Image,
-        options: &Options,
-        alone: bool,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Recognition> {
-        options.search.validate()?;
-        let check = || if stop() { Err(Error::Stopped) } else { Ok(()) };
-        check()?;
-        let picture = picture.clone().fit()?;
-        let encode = if alone { Encoder::encode_alone } else { Encoder::encode };
-        let features = encode(&self.encoder, &picture)?;
-        check()?;
-        let mut reading = self.decoder.start(&features)?;
-        if !alone {
-            reading.on_all_cores();
+    /// Recognises a formula.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] and [`Error::DeadlineExceeded`] if the options say so, [`Error::Config`] if an option is out of
+    /// range, and [`Error::Image`] if no formula within the length limit was found.
+    pub fn recognize_with(&self, input: &Input, options: &RecognizeOptions) -> Result<Recognition> {
+        match options.threads {
+            None => self.run(input, options, true),
+            Some(1) => self.run(input, options, false),
+            Some(0) => {
+                let expected = "at least 1".into();
+                Err(Error::Config { field: "threads", found: "0".into(), expected })
+            }
+            Some(threads) => {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+                let pool = pool.map_err(|source| Error::Threads { threads, source })?;
+                pool.install(|| self.run(input, options, true))
+            }
         }
-        let answers = search::search(&mut reading, &options.search, &self.grammar, &check)?;
-        let mut formulas = answers.iter().map(|answer| self.formula(answer));
-        let best = formulas.next().ok_or_else(|| {
-            let reason = "no formula was found within the length limit".into();
-            Error::Image { width: picture.width(), height: picture.height(), reason }
-        })?;
-        let alignment =
-            self.aligner(&picture, &features, &mut reading).align(&answers[0].tokens, options.alignment)?;
-        Ok(Recognition { best, alternatives: formulas.collect(), alignment })
     }
 
-    /// How the model reads a picture as a formula that is given to it, its tokens with spaces between them. `None` if
-    /// no detail is wanted.
-    pub fn align(
-        &self,
-        picture: &Image,
-        formula: &str,
-        detail: AlignmentDetail,
-    ) -> Result<Option<Alignment>> {
-        let tokens = self.vocab.encode(formula)?;
-        let picture = picture.clone().fit()?;
-        let features = self.encoder.encode(&picture)?;
-        let mut reading = self.decoder.start(&features)?;
-        self.aligner(&picture, &features, &mut reading).align(&tokens, detail)
+    fn run(&self, input: &Input, options: &RecognizeOptions, parallel: bool) -> Result<Recognition> {
+        options.search.validate()?;
+        let beam = options.search.beam.max(options.search.answers);
+        let search = SearchConfig { beam, ..options.search.clone() };
+        options.interrupt()?;
+        let encode = if parallel { Encoder::encode } else { Encoder::encode_alone };
+        let features = encode(&self.encoder, input.image())?;
+        options.interrupt()?;
+        let mut state = self.decoder.start(&features)?;
+        if parallel {
+            state.on_all_cores();
+        }
+        let answers = search::search(&mut state, &search, &self.grammar, &|| options.interrupt())?;
+        let mut candidates = answers.iter().map(|answer| self.candidate(answer));
+        let best = candidates.next().ok_or_else(|| {
+            let reason = format!("no formula of less than {} tokens was found", search.max_length);
+            Error::Image { width: input.image().width(), height: input.image().height(), reason }
+        })?;
+        let alignment = match options.alignment {
+            AlignmentDetail::None => None,
+            detail => {
+                options.interrupt()?;
+                Some(self.aligner(input, &features, &mut state).align(&answers[0].tokens, detail)?)
+            }
+        };
+        Ok(Recognition { best, alternatives: candidates.collect(), alignment })
+    }
+
+    /// Where the model would read the tokens of a given formula, with [full](AlignmentDetail::Full) detail.
+    pub fn align(&self, input: &Input, latex: &str) -> Result<Alignment> {
+        let tokens = self.vocab.encode_tokens(latex::tokenize(latex))?;
+        let features = self.encoder.encode(input.image())?;
+        let mut state = self.decoder.start(&features)?;
+        self.aligner(input, &features, &mut state).align(&tokens, AlignmentDetail::Full)
     }
 
     fn aligner<'a, 'b>(
         &'a self,
-        picture: &'a Image,
+        input: &'a Input,
         features: &'a Features,
-        reading: &'a mut DecoderState<'b>,
+        state: &'a mut DecoderState<'b>,
     ) -> Aligner<'a, 'b> {
-        Aligner { config: &self.config, vocab: &self.vocab, picture, features, reading }
+        Aligner { config: &self.config, vocab: &self.vocab, input, features, state }
     }
 
-    /// Reads many pictures, several at a time; answers in their order.
-    pub fn recognize_batch(&self, pictures: &[Image], options: &Options) -> Vec<Result<Recognition>> {
-        pictures.par_iter().with_max_len(1).map(|picture| self.recognize_alone(picture, options)).collect()
-    }
-
-    fn formula(&self, answer: &Answer) -> Formula {
-        let token = |(index, id): (usize, &u16)| Token {
-            text: self.vocab.token(*id).unwrap_or_default().to_string(),
-            confidence: answer.token_confidence(index),
+    fn candidate(&self, answer: &Answer) -> Candidate {
+        let token = |(index, &id): (usize, &TokenId)| {
+            (id > EOS)
+                .then(|| Token::new(self.vocab.token(id).unwrap_or_default(), answer.token_confidence(index)))
         };
-        let visible = answer.tokens.iter().enumerate().filter(|(_, id)| **id > EOS);
-        Formula {
-            latex: self.vocab.decode(&answer.tokens),
-            tokens: visible.map(token).collect(),
+        let tokens: Vec<Token> = answer.tokens.iter().enumerate().filter_map(token).collect();
+        Candidate {
+            latex: latex::write(tokens.iter().map(|token| token.text.as_str())),
+            tokens,
             confidence: answer.confidence(),
             score: answer.score,
         }
     }
 }
 
-impl Options {
-    /// The quickest: one prefix, from the left only.
-    pub fn greedy() -> Self {
-        let search = SearchConfig { strategy: Strategy::Greedy, ..SearchConfig::default() };
-        Self { search, ..Self::default() }
+impl fmt::Debug for Recognizer {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter
+            .debug_struct("Recognizer")
+            .field("config", &self.config)
+            .field("tokens", &self.tokens().len())
+            .field("provenance", &self.provenance)
+            .finish_non_exhaustive()
     }
 }

@@ -11,7 +11,7 @@ pub const SOS: TokenId = 1;
 pub const EOS: TokenId = 2;
 
 /// A token of a recognised formula.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Token {
     /// The LaTeX of the token, such as `x` or `\frac`.

@@ -74,8 +74,13 @@ impl Vocab {
 
     /// Numbers the tokens of a formula whose tokens are separated by white space.
     pub fn encode(&self, formula: &str) -> Result<Vec<TokenId>> {
-        formula
-            .split_whitespace()
+        self.encode_tokens(formula.split_whitespace())
+    }
+
+    /// Numbers tokens.
+    pub fn encode_tokens<'a>(&self, tokens: impl IntoIterator<Item = &'a str>) -> Result<Vec<TokenId>> {
+        tokens
+            .into_iter()
             .map(|token| {
                 self.id(token)
                     .filter(|&id| id > EOS)

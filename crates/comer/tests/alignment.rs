@@ -1,19 +1,16 @@
 //! Where a formula was read: the reference's maps for the released weights, and what holds for any model.
 
-use comer::Image;
-use comer::Recognizer;
-use comer::internal::alignment::{AlignmentDetail, PassStep};
-use comer::internal::direction::Direction;
-use comer::internal::recognizer::Options;
+use comer::alignment::{Direction, PassStep};
+use comer::{AlignmentDetail, Image, Input, RecognizeOptions, Recognizer};
 use comer_testing::{Golden, crohme_picture, golden_model, shared};
 
 const COVERAGES: [&str; 4] = ["bttr", "self", "cross", "fusion"];
 
 /// A picture with a stroke across it.
-fn picture() -> Image {
+fn picture() -> Input {
     let ink = |x: usize, y: usize| (x / 2).abs_diff(y) < 3;
     let pixels = (0..90 * 60).map(|i| if ink(i % 90, i / 90) { 255 } else { 0 }).collect();
-    Image::new(90, 60, pixels).unwrap()
+    Input::from_image(Image::new(90, 60, pixels).unwrap()).unwrap()
 }
 
 /// From the picture on, through the encoder and the facade.
@@ -36,8 +33,8 @@ fn the_maps_of_the_released_weights_are_the_references() {
     let (steps, heads) = (tokens.shape[1], recognizer.config().heads);
     // The row that is read from the left starts with its start token.
     let formula: Vec<u16> = tokens.data[1..steps].iter().map(|&token| token as u16).collect();
-    let formula = recognizer.vocab().decode(&formula);
-    let alignment = recognizer.align(&picture, &formula, AlignmentDetail::Full).unwrap().unwrap();
+    let formula = comer::internal::Vocab::crohme().decode(&formula);
+    let alignment = recognizer.align(&Input::from_image(picture).unwrap(), &formula).unwrap();
     let cells = alignment.height * alignment.width;
     let compare = |row: usize, step: usize, name: &str, found: &[f32]| {
         for (layer, found) in found.chunks_exact(heads * cells).enumerate() {
@@ -69,8 +66,8 @@ fn a_recognition_tells_what_was_asked_for() {
     for name in COVERAGES {
         let recognizer = Recognizer::new(golden_model(name)).unwrap();
         let read = |alignment| {
-            let options = Options { alignment, ..Options::greedy() };
-            recognizer.recognize(&picture(), &options).unwrap()
+            let options = RecognizeOptions::new().greedy().alignment(alignment);
+            recognizer.recognize_with(&picture(), &options).unwrap()
         };
         let (none, less, more) =
             (read(AlignmentDetail::None), read(AlignmentDetail::Attention), read(AlignmentDetail::Full));
@@ -136,10 +133,9 @@ fn check_tokens<'a>(steps: &[PassStep], tokens: impl Iterator<Item = &'a str>, e
 #[test]
 fn a_formula_that_cannot_be_read_is_refused_by_name() {
     let recognizer = Recognizer::new(golden_model("fusion")).unwrap();
-    let error = recognizer.align(&picture(), r"x \nonsense", AlignmentDetail::Full).unwrap_err().to_string();
+    let error = recognizer.align(&picture(), r"x \nonsense").unwrap_err().to_string();
     assert!(error.contains(r"\nonsense"), "{error}");
-    assert_eq!(recognizer.align(&picture(), "x", AlignmentDetail::None).unwrap(), None);
-    let empty = recognizer.align(&picture(), "", AlignmentDetail::Full).unwrap().unwrap();
+    let empty = recognizer.align(&picture(), "").unwrap();
     assert!(empty.attention.is_empty() && empty.passes.iter().all(|pass| pass.steps.len() == 1));
     assert_eq!(empty.ink.unread, 1.0);
 }

@@ -2,7 +2,7 @@
 #![cfg(feature = "bundled")]
 
 use comer::internal::model_file::ModelFile;
-use comer::internal::recognizer::{Options, Recognizer};
+use comer::{Input, Recognizer};
 
 #[test]
 fn it_is_small_and_tells_what_made_it() {
@@ -19,8 +19,9 @@ fn it_is_small_and_tells_what_made_it() {
 #[test]
 fn it_reads_a_sample_of_ours() {
     let sample = include_bytes!("../../../samples/square.inkml");
-    let ink = comer::Ink::from_inkml(sample).unwrap();
+    let input = Input::from_bytes(sample).unwrap();
     let recognizer = Recognizer::bundled().unwrap();
-    let reading = recognizer.recognize(&ink.draw().unwrap(), &Options::default()).unwrap();
-    assert_eq!(reading.best.latex, ink.latex().unwrap());
+    let recognition = recognizer.recognize(&input).unwrap();
+    assert_eq!(recognition.best.tokenized(), input.ink().unwrap().latex().unwrap());
+    assert_eq!(recognition.latex(), "x^{2} + 1");
 }

@@ -37,7 +37,7 @@ fn smallest() -> ModelFile {
 
 fn reason(bytes: &[u8]) -> String {
     match ModelFile::from_bytes("a file", bytes) {
-        Err(Error::ModelFile { name, reason }) if name == "a file" => reason,
+        Err(Error::ModelFile { name, reason, .. }) if name == "a file" => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -69,7 +69,7 @@ fn an_unwritable_place_is_an_error_that_names_it() {
     let error = smallest().save("/nonexistent/model.safetensors", Precision::F32).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/model.safetensors"), "{error}");
     let error = ModelFile::open("/nonexistent/model.safetensors").unwrap_err();
-    assert!(matches!(error, Error::File { .. }), "{error}");
+    assert!(matches!(error, Error::Io { .. }), "{error}");
 }
 
 #[test]

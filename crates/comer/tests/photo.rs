@@ -1,7 +1,7 @@
 //! Pictures of every kind against the drawings they were made from.
 
 use comer::internal::dataset::Sample;
-use comer::internal::photo::{self, Grey, Options};
+use comer::internal::photo::{self, Grey};
 use comer_testing::photo_page::{CONDITIONS, photograph};
 use comer_testing::thread_cpu_time;
 
@@ -55,7 +55,7 @@ fn crohme_is_not_changed() {
     let Some(drawings) = drawings("2014", 1) else { return };
     assert_eq!(drawings.len(), 986);
     for (name, grey) in drawings {
-        let picture = photo::clean(&grey, &Options::default()).unwrap();
+        let (picture, _) = photo::clean(&grey, true).unwrap();
         assert_eq!((picture.width(), picture.height()), (grey.width, grey.height), "{name}");
         assert!(picture.pixels() == grey.levels, "{name} was changed");
         assert!(photo::is_training_drawing(&grey), "{name}");
@@ -69,8 +69,7 @@ fn synthetic_photographs_are_cleaned_to_their_drawings() {
         let (mut sum, mut ratios) = (0.0, Vec::new());
         for (number, (name, drawing)) in drawings.iter().enumerate() {
             let grey = photograph(drawing.width, drawing.height, &drawing.levels, &conditions, number as u64);
-            let picture =
-                photo::clean(&grey, &Options::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let (picture, _) = photo::clean(&grey, true).unwrap_or_else(|error| panic!("{name}: {error}"));
             let cleaned =
                 Grey { width: picture.width(), height: picture.height(), levels: picture.pixels().to_vec() };
             sum += agreement(drawing, &cleaned, 1);
@@ -103,7 +102,7 @@ fn a_strip_costs_little_more_than_a_square_of_its_area() {
         let grey = strip(width, height);
         let run = || {
             let start = thread_cpu_time();
-            let result = photo::clean(&grey, &Options::default());
+            let result = photo::clean(&grey, true);
             (thread_cpu_time() - start, result.map(|_| ()))
         };
         let (first, result) = run();

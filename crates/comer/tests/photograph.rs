@@ -2,12 +2,11 @@
 //!
 //! `COMER_PHOTO_SET=2014 COMER_PHOTO_STEP=3` reads more of them, or others than those that the cleaning was tried on.
 
-use comer::Image;
 use comer::internal::Vocab;
 use comer::internal::checkpoint::{Hints, import};
 use comer::internal::dataset::Dataset;
-use comer::internal::photo::{self, clean};
-use comer::internal::recognizer::{Options, Recognizer};
+use comer::internal::photo::clean;
+use comer::{Image, Input, RecognizeOptions, Recognizer};
 use comer_testing::photo_page::{CONDITIONS, photograph};
 use comer_testing::shared;
 use rayon::prelude::*;
@@ -35,9 +34,11 @@ fn photographs_cost_little() {
         let blank = || Image::new(16, 16, vec![0; 256]).unwrap();
         let pictures: Vec<Image> =
             pictures.into_iter().map(|picture| picture.unwrap_or_else(blank)).collect();
-        let read = recognizer.recognize_batch(&pictures, &Options::greedy());
-        let right = read.iter().zip(&samples).filter(|(read, sample)| {
-            read.as_ref().is_ok_and(|recognition| recognition.best.latex == sample.caption)
+        let options = RecognizeOptions::new().greedy().threads(1);
+        let right = pictures.into_par_iter().zip(&samples).filter(|(picture, sample)| {
+            let read = Input::from_image(picture.clone())
+                .and_then(|input| recognizer.recognize_with(&input, &options));
+            read.is_ok_and(|recognition| recognition.best.tokenized() == sample.caption)
         });
         100.0 * right.count() as f64 / samples.len() as f64
     };
@@ -49,7 +50,7 @@ fn photographs_cost_little() {
             let picture = &sample.picture;
             let photo =
                 photograph(picture.width(), picture.height(), picture.pixels(), conditions, index as u64);
-            clean(&photo, &photo::Options::default()).ok()
+            clean(&photo, true).ok().map(|(image, _)| image)
         });
         let found = rate(pictures.collect());
         eprintln!("{}: {found:.1}, {:+.1}", conditions.name, found - own);

@@ -1,8 +1,8 @@
 //! A page that needs nothing else: every map of both directions, to be stepped through.
 
 use anyhow::Result;
-use comer::internal::alignment::{Pass, Region};
-use comer::internal::direction::Direction;
+use comer::alignment::Direction;
+use comer::alignment::{Pass, Region};
 use comer_eval::html::base64;
 use comer_eval::mathml::{escaped, mathml};
 use serde_json::{Value, json};

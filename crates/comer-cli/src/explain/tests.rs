@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use comer::internal::alignment::{Alignment, InkReading, Pass, PassStep};
+use comer::alignment::{Alignment, InkCoverage, Pass, PassStep};
 use comer::{Image, Ink};
 use comer_testing::browser;
 
@@ -60,23 +60,28 @@ impl Story {
                 let refine = |(place, sum): (usize, &f32)| {
                     if place < HEADS * width * height { 0.0 } else { 3.0 * sum - 1.0 }
                 };
-                PassStep {
-                    index,
-                    token: index.map_or(token("<eos>", 0.99), |index| tokens[index].clone()),
-                    runners_up: vec![token("z", 0.06), token(r"\alpha", 0.03), token("<eos>", 0.001)],
-                    attention,
-                    refinement: before.iter().enumerate().map(refine).collect(),
-                    coverage: before,
-                }
+                let mut step = PassStep::default();
+                step.index = index;
+                step.token = index.map_or(token("<eos>", 0.99), |index| tokens[index].clone());
+                step.runners_up = vec![token("z", 0.06), token(r"\alpha", 0.03), token("<eos>", 0.001)];
+                step.attention = attention;
+                step.refinement = before.iter().enumerate().map(refine).collect();
+                step.coverage = before;
+                step
             });
-            Pass { direction, layers: LAYERS, heads: HEADS, steps: steps.collect() }
+            let mut pass = Pass::new(direction, LAYERS, HEADS);
+            pass.steps = steps.collect();
+            pass
         };
         let passes = vec![pass(Direction::LeftToRight), pass(Direction::RightToLeft)];
         let attention: Vec<Vec<f32>> =
             (0..tokens.len()).map(|index| spot(place(index, tokens.len()), 1.0)).collect();
         let read = tokens.iter().zip(&attention).map(|(token, map)| (token.text.as_str(), map.as_slice()));
-        let ink = InkReading::new(&picture, width, read);
-        Self { picture, tokens, alignment: Alignment { height, width, attention, ink, passes } }
+        let ink = InkCoverage::new(&picture, width, read);
+        let mut alignment = Alignment::default();
+        (alignment.height, alignment.width) = (height, width);
+        (alignment.attention, alignment.ink, alignment.passes) = (attention, ink, passes);
+        Self { picture, tokens, alignment }
     }
 
     fn view(&self) -> View<'_> {

@@ -1,10 +1,10 @@
 //! What there is to see: the steps of one direction's reading, each with one map shaded from 0 to 1.
 
 use comer::Image;
-use comer::internal::alignment::{Alignment, Pass, PassStep};
+use comer::Token;
+use comer::alignment::Direction;
+use comer::alignment::{Alignment, Pass, PassStep};
 use comer::internal::config::CELL_SIZE;
-use comer::internal::direction::Direction;
-use comer::internal::token::Token;
 
 use super::canvas::{Canvas, Colour, mixed};
 

@@ -1,18 +1,17 @@
 //! A recognition as JSON.
 
-use comer::Ink;
-use comer::internal::recognizer::Recognition;
+use comer::{Input, Recognition};
 use serde_json::{Value, json};
 
 use crate::recognize::{add_alignment, recognition_json};
 
 /// What was read, with MathML and the strokes of each token if wanted.
-pub fn answer(recognition: &Recognition, ink: Option<&Ink>, mathml: bool) -> comer::Result<Value> {
+pub fn answer(recognition: &Recognition, input: &Input, mathml: bool) -> Value {
     let mut answer = recognition_json(recognition);
-    answer["kind"] = if ink.is_some() { "ink" } else { "picture" }.into();
+    answer["kind"] = if input.ink().is_some() { "ink" } else { "picture" }.into();
     add_alignment(&mut answer, recognition);
-    if let (Some(alignment), Some(ink)) = (&recognition.alignment, ink) {
-        answer["alignment"]["strokes"] = json!(alignment.strokes(ink)?);
+    if let Some(strokes) = recognition.alignment.as_ref().and_then(|alignment| alignment.strokes.as_ref()) {
+        answer["alignment"]["strokes"] = json!(strokes);
     }
     if mathml {
         add_mathml(&mut answer);
@@ -20,7 +19,7 @@ pub fn answer(recognition: &Recognition, ink: Option<&Ink>, mathml: bool) -> com
             alternatives.iter_mut().for_each(add_mathml);
         }
     }
-    Ok(answer)
+    answer
 }
 
 /// A formula that cannot be shown, which the search allows only without its grammar, is null.

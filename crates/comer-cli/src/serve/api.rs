@@ -7,8 +7,7 @@ use axum::body::Body;
 use axum::extract::{Query, Request, State as Shared};
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
-use comer::internal::alignment::AlignmentDetail;
-use comer::internal::weights::parameter_count;
+use comer::{AlignmentDetail, RecognizeOptions};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -84,23 +83,25 @@ pub async fn recognize(
 fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<Response<Body>, Problem> {
     let start = std::time::Instant::now();
     let failed = |error: comer::Error| match error {
-        comer::Error::Stopped => {
+        comer::Error::DeadlineExceeded | comer::Error::Cancelled => {
             let detail = format!("not done within {} seconds", state.limits.work_time.as_secs_f64());
             Problem::busy(detail, 1)
         }
         error => Problem::unreadable(error.to_string()),
     };
-    let (picture, ink) = upload.read(wanted.raw, &state.limits)?;
-    let mut options = wanted.options.clone();
-    if wanted.explain {
-        options.alignment = AlignmentDetail::Full;
-    }
-    let recognition =
-        state.recognizer.recognize_unless(&picture, &options, &|| stop.now()).map_err(failed)?;
+    let input = upload.read(wanted.raw, &state.limits)?;
+    let detail = if wanted.explain { AlignmentDetail::Full } else { wanted.alignment };
+    let options = RecognizeOptions::new()
+        .search(wanted.search.clone())
+        .alignment(detail)
+        .threads(1)
+        .cancel_token(&stop.token)
+        .deadline(stop.deadline.into_std());
+    let recognition = state.recognizer.recognize_with(&input, &options).map_err(failed)?;
     let time = start.elapsed();
     state.metrics.recognized(time);
     if wanted.explain {
-        let page = explain::page(&state.recognizer, picture, &recognition);
+        let page = explain::page(&state.recognizer, &input, &recognition);
         let mut response = typed(
             "text/html; charset=utf-8",
             page.map_err(|error| Problem::unreadable(format!("{error:#}")))?,
@@ -109,7 +110,7 @@ fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
         return Ok(response);
     }
-    let mut answer = answer(&recognition, ink.as_ref(), wanted.mathml).map_err(failed)?;
+    let mut answer = answer(&recognition, &input, wanted.mathml);
     answer["milliseconds"] = json!((time.as_secs_f64() * 10_000.0).round() / 10.0);
     Ok(as_json(&answer))
 }
@@ -145,9 +146,9 @@ pub async fn model(Shared(state): Shared<Arc<State>>) -> Response<Body> {
     let recognizer = &state.recognizer;
     as_json(&json!({
         "config": recognizer.config(),
-        "vocabulary": recognizer.vocab().tokens(),
+        "vocabulary": recognizer.tokens(),
         "provenance": recognizer.provenance(),
-        "parameters": parameter_count(recognizer.config(), recognizer.vocab().len()),
+        "parameters": recognizer.parameters(),
     }))
 }
 

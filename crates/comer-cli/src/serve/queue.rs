@@ -1,8 +1,8 @@
 //! Heavy work one to a core: a few requests wait their turn, more are turned away, and what nobody waits for is not done.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use comer::CancelToken;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
@@ -25,30 +25,19 @@ pub enum Refused {
     Broken,
 }
 
-/// Tells work whether to go on.
+/// When to give up.
 pub struct Stop {
-    gone: Arc<AtomicBool>,
-    deadline: Instant,
-}
-
-impl Stop {
-    /// Whether the one who asked is gone.
-    pub fn gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
-    }
-
-    /// Whether to end: nobody waits, or the time is over.
-    pub fn now(&self) -> bool {
-        self.gone() || Instant::now() >= self.deadline
-    }
+    /// Cancelled when the one who asked is gone.
+    pub token: CancelToken,
+    pub deadline: Instant,
 }
 
 /// Says so when the future that waits is dropped.
-struct Waiting(Arc<AtomicBool>);
+struct Waiting(CancelToken);
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.cancel();
     }
 }
 
@@ -85,9 +74,9 @@ impl Queue {
         let place = self.places.clone().try_acquire_owned().map_err(|_| Refused::Full)?;
         let core = timeout_at(deadline, self.cores.clone().acquire_owned()).await;
         let core = core.map_err(|_| Refused::Late)?.map_err(|_| Refused::Broken)?;
-        let gone = Arc::new(AtomicBool::new(false));
-        let stop = Stop { gone: gone.clone(), deadline };
-        let _waiting = Waiting(gone);
+        let token = CancelToken::new();
+        let stop = Stop { token: token.clone(), deadline };
+        let _waiting = Waiting(token);
         let task = tokio::task::spawn_blocking(move || {
             let result = work(&stop);
             drop((core, place));
@@ -99,7 +88,7 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
     use super::*;
@@ -110,7 +99,7 @@ mod tests {
 
     /// Work that goes on until it is stopped.
     fn endless(stop: &Stop) {
-        while !stop.now() {
+        while !stop.token.is_cancelled() && Instant::now() < stop.deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

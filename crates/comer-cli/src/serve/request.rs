@@ -3,11 +3,8 @@
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Multipart, Request};
 use axum::http::{HeaderMap, StatusCode, header};
-use comer::internal::alignment::AlignmentDetail;
 use comer::internal::config::{SearchConfig, Strategy};
-use comer::internal::photo;
-use comer::internal::recognizer::Options;
-use comer::{Image, Ink};
+use comer::{AlignmentDetail, Ink, Input, InputOptions};
 
 use super::limits::Limits;
 use super::problem::Problem;
@@ -15,7 +12,8 @@ use super::problem::Problem;
 /// The parameters of a request.
 #[derive(Debug, Default, PartialEq)]
 pub struct Wanted {
-    pub options: Options,
+    pub search: SearchConfig,
+    pub alignment: AlignmentDetail,
     /// Whether formulas are given as MathML too.
     pub mathml: bool,
     /// Whether a picture is white ink on black already.
@@ -57,14 +55,14 @@ impl Wanted {
                 "0" | "false" => Ok(false),
                 _ => Err(wrong("0 or 1")),
             };
-            let search = &mut wanted.options.search;
+            let search = &mut wanted.search;
             match name.as_str() {
                 "nbest" => search.answers = number(limits.answers)?,
                 "beam" => search.beam = number(limits.beam)?,
                 "greedy" => search.strategy = if flag()? { Strategy::Greedy } else { Strategy::Joint },
                 "alignment" => {
                     let detail = if flag()? { AlignmentDetail::Attention } else { AlignmentDetail::None };
-                    wanted.options.alignment = detail;
+                    wanted.alignment = detail;
                 }
                 "mathml" => wanted.mathml = flag()?,
                 "raw" => wanted.raw = flag()?,
@@ -77,9 +75,6 @@ impl Wanted {
                 }
             }
         }
-        // As many prefixes as answers, else the search could not give them.
-        let SearchConfig { beam, answers, .. } = wanted.options.search;
-        wanted.options.search.beam = beam.max(answers);
         Ok(wanted)
     }
 }
@@ -150,35 +145,26 @@ async fn part(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem> {
 }
 
 impl Upload {
-    /// Reads the picture; ink comes with it, if it was ink.
-    pub fn read(&self, raw: bool, limits: &Limits) -> Result<(Image, Option<Ink>), Problem> {
-        let bytes = &self.bytes[..];
-        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
-        let kind = match (self.kind, text.first()) {
-            (Kind::Any, Some(b'<')) => Kind::InkMl,
-            (Kind::Any, Some(b'[' | b'{')) => Kind::Json,
-            (Kind::Any, _) => Kind::Image,
-            (kind, _) => kind,
-        };
+    /// Reads the picture or ink.
+    pub fn read(&self, raw: bool, limits: &Limits) -> Result<Input, Problem> {
         let unreadable = |error: comer::Error| Problem::unreadable(error.to_string());
-        let ink = match kind {
-            Kind::InkMl => Ink::from_inkml(bytes),
-            Kind::Json => Ink::from_json(text),
-            Kind::Image | Kind::Any => {
-                let options = photo::Options { raw, ..photo::Options::default() };
-                return Ok((photo::read(bytes, &options).map_err(unreadable)?, None));
-            }
+        let bytes = &self.bytes[..];
+        let input = match self.kind {
+            Kind::InkMl => Ink::from_inkml(bytes).and_then(Input::from_ink),
+            Kind::Json => Ink::from_json(bytes).and_then(Input::from_ink),
+            Kind::Image | Kind::Any => Input::from_bytes_with(bytes, &InputOptions::new().raw(raw)),
         };
-        let ink = ink.map_err(unreadable)?;
-        let points: usize = ink.strokes().iter().map(|stroke| stroke.points.len()).sum();
+        let input = input.map_err(unreadable)?;
+        let strokes = input.ink().map_or(&[][..], Ink::strokes);
+        let points: usize = strokes.iter().map(|stroke| stroke.points.len()).sum();
         for (what, found, most) in
-            [("strokes", ink.strokes().len(), limits.strokes), ("points", points, limits.points)]
+            [("strokes", strokes.len(), limits.strokes), ("points", points, limits.points)]
         {
             if found > most {
                 return Err(Problem::too_large(format!("there are {found} {what}, expected at most {most}")));
             }
         }
-        Ok((ink.draw().map_err(unreadable)?, Some(ink)))
+        Ok(input)
     }
 }
 
@@ -196,9 +182,9 @@ mod tests {
         let all =
             wanted(&[("nbest", "12"), ("greedy", "0"), ("alignment", "1"), ("mathml", "true"), ("raw", "1")]);
         let all = all.unwrap();
-        assert_eq!((all.options.search.answers, all.options.search.beam), (12, 12));
-        assert!(all.options.alignment == AlignmentDetail::Attention && all.mathml && all.raw);
-        assert_eq!(wanted(&[("greedy", "1")]).unwrap().options.search.strategy, Strategy::Greedy);
+        assert_eq!(all.search.answers, 12);
+        assert!(all.alignment == AlignmentDetail::Attention && all.mathml && all.raw);
+        assert_eq!(wanted(&[("greedy", "1")]).unwrap().search.strategy, Strategy::Greedy);
         for (name, value) in
             [("nbest", "0"), ("nbest", "21"), ("nbest", "x"), ("beam", "-1"), ("raw", "yes"), ("nbset", "1")]
         {

@@ -208,13 +208,13 @@ fn pictures_are_pasted_and_files_dropped() {
     latex_is(&browser, r"\sqrt{x + 1}");
     browser.wait("the picture", "return document.getElementById('picture').naturalWidth > 0;");
     browser.run(paste, json!([sample("sum"), "sum.inkml", "", "drop"]));
-    latex_is(&browser, r"\sum\limits_{i = 1}^{n}x_{i}");
+    latex_is(&browser, r"\sum\limits_{i=1}^{n} x_{i}");
     assert!(strokes(&browser) > 4);
     // A picture that is none is refused in words.
     browser.run(paste, json!([b"nothing".to_vec(), "nothing.png", "image/png", "drop"]));
     browser.wait(
         "a word",
-        "return document.getElementById('status').textContent.includes('not a picture that can be read');",
+        "return document.getElementById('status').textContent.includes('not a readable image');",
     );
     // The browser itself tells of the answer 422, and of nothing else.
     let log = browser.log();

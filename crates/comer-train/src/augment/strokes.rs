@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use comer::internal::TokenId;
-use comer::internal::ink::{Ink, Point, Stroke, Symbol};
 use comer::internal::vocab::PAD;
+use comer::{Ink, InkSymbol, Point, Stroke};
 use rand::{Rng, RngExt};
 
 use super::{between, factor};
@@ -14,13 +14,13 @@ use crate::samples::Sample;
 
 /// Every written symbol of the samples by its name, to be borrowed.
 pub struct Hands<'a> {
-    symbols: BTreeMap<TokenId, Vec<(&'a Ink, &'a Symbol)>>,
+    symbols: BTreeMap<TokenId, Vec<(&'a Ink, &'a InkSymbol)>>,
 }
 
 impl<'a> Hands<'a> {
     /// The symbols of all samples that have strokes.
     pub fn of(samples: &'a [Sample]) -> Self {
-        let mut symbols: BTreeMap<TokenId, Vec<(&Ink, &Symbol)>> = BTreeMap::new();
+        let mut symbols: BTreeMap<TokenId, Vec<(&Ink, &InkSymbol)>> = BTreeMap::new();
         for sample in samples {
             let Some(ink) = &sample.ink else { continue };
             for symbol in ink.symbols() {
@@ -41,12 +41,12 @@ impl<'a> Hands<'a> {
     }
 }
 
-fn strokes_of(symbol: &Symbol, ink: &Ink) -> Vec<Stroke> {
+fn strokes_of(symbol: &InkSymbol, ink: &Ink) -> Vec<Stroke> {
     symbol.strokes.iter().map(|&stroke| ink.strokes()[stroke].clone()).collect()
 }
 
 /// The name of a symbol, which all of its strokes have.
-fn name(symbol: &Symbol, strokes: &[TokenId]) -> TokenId {
+fn name(symbol: &InkSymbol, strokes: &[TokenId]) -> TokenId {
     symbol.strokes.first().map_or(PAD, |&stroke| strokes[stroke])
 }
 
@@ -168,7 +168,7 @@ mod tests {
         let scaled = |points: &&[(f64, f64)]| {
             line(&points.iter().map(|&(x, y)| (size * x, size * y)).collect::<Vec<_>>())
         };
-        let symbol = |strokes: &[usize]| Symbol { label: "x".into(), strokes: strokes.to_vec() };
+        let symbol = |strokes: &[usize]| InkSymbol { label: "x".into(), strokes: strokes.to_vec() };
         let ink = Ink::new(strokes.iter().map(scaled).collect()).unwrap();
         let ink = ink.with_symbols(vec![symbol(&[0]), symbol(&[1, 2])]).unwrap();
         Sample::with_ink(String::new(), vec![7, 8], ink, vec![7, 8, 8, PAD]).unwrap()

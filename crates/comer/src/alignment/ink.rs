@@ -22,7 +22,8 @@ const WORD: usize = 3;
 
 /// How much of the ink of a picture was read.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct InkReading {
+#[non_exhaustive]
+pub struct InkCoverage {
     /// The share of the ink that no token looked at, in 0..=1.
     pub unread: f32,
     /// The share of the ink that two or more tokens were read from, in 0..=1.
@@ -33,6 +34,7 @@ pub struct InkReading {
 
 /// Ink that touches: a symbol, a part of one, or several that run into each other.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Region {
     /// The first column of pixels that it has ink in.
     pub left: usize,
@@ -70,8 +72,9 @@ fn is_word(token: &str) -> bool {
     matches!(name, "sin" | "cos" | "tan" | "log" | "lim" | "exp" | "max" | "min" | "ln" | "ldots" | "cdots")
 }
 
-impl InkReading {
+impl InkCoverage {
     /// What was read of a picture by tokens, each with its attention to cells in rows of `width`.
+    #[doc(hidden)]
     pub fn new<'a>(
         picture: &Image,
         width: usize,
@@ -176,7 +179,7 @@ mod tests {
             ),
         ];
         for (what, attention, unread, reread) in cases {
-            let found = InkReading::new(&bars(), 4, attention.iter().map(|map| ("x", *map)));
+            let found = InkCoverage::new(&bars(), 4, attention.iter().map(|map| ("x", *map)));
             assert_eq!((found.unread, found.reread), (unread, reread), "{what}: {found:?}");
         }
     }
@@ -192,7 +195,7 @@ mod tests {
             (vec![("x", first), ("{", first)], 0.75, 0.0),
             (vec![("x", first), ("y", first)], 0.75, 0.25),
         ] {
-            let found = InkReading::new(&bars(), 4, tokens.clone());
+            let found = InkCoverage::new(&bars(), 4, tokens.clone());
             assert_eq!((found.unread, found.reread), (unread, reread), "{tokens:?}");
         }
         // The letters of a word stand on its line.
@@ -213,7 +216,7 @@ mod tests {
             .map(|byte| u8::from(byte == b'#') * 255)
             .collect();
         let found =
-            InkReading::new(&Image::new(8, 4, pixels).unwrap(), 1, [("x", &[0.6][..]), ("y", &[0.7])]);
+            InkCoverage::new(&Image::new(8, 4, pixels).unwrap(), 1, [("x", &[0.6][..]), ("y", &[0.7])]);
         let boxes: Vec<_> = found
             .regions
             .iter()
@@ -228,7 +231,7 @@ mod tests {
 
     #[test]
     fn an_empty_picture_has_nothing_to_read() {
-        let found = InkReading::new(&Image::new(20, 20, vec![0; 400]).unwrap(), 2, [("x", &[0.25; 4][..])]);
-        assert_eq!(found, InkReading::default());
+        let found = InkCoverage::new(&Image::new(20, 20, vec![0; 400]).unwrap(), 2, [("x", &[0.25; 4][..])]);
+        assert_eq!(found, InkCoverage::default());
     }
 }

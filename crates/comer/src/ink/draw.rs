@@ -9,6 +9,7 @@ use super::{Ink, Point, Stroke};
 use crate::components;
 use crate::error::{Error, Result};
 use crate::image::Image;
+use crate::mapping::Mapping;
 
 /// What the mean height of the strokes comes to, in pixels.
 const MEAN_HEIGHT: f32 = 28.0;
@@ -40,7 +41,7 @@ impl Ink {
             let reason = format!("a pen of {pen} pixels cannot draw, expected 1 to {MOST_PEN}");
             return Err(Error::Ink { format: "ink", reason });
         }
-        let strokes = pixels(self);
+        let (strokes, _) = pixels(self);
         let furthest = |axis: usize| strokes.iter().flatten().map(|point| point[axis]).max().unwrap_or(0);
         let side = |axis: usize| furthest(axis).saturating_add(2 * MARGIN as i64);
         let (width, height) = (side(0), side(1));
@@ -57,14 +58,20 @@ impl Ink {
     }
 
     /// How many pixels of [`Self::draw`] make a unit of the strokes' coordinates.
+    #[doc(hidden)]
     pub fn pixels_per_unit(&self) -> f64 {
-        let (strokes, unit) = whole_numbers(&self.strokes);
+        let Whole { strokes, unit, .. } = Whole::new(&self.strokes);
         f64::from(factor(self, &strokes, unit)) * unit
+    }
+
+    /// Maps the strokes' coordinates onto the pixels of [`Self::draw`].
+    pub(crate) fn mapping(&self) -> Mapping {
+        pixels(self).1
     }
 
     /// Tells of every pixel of [`Self::draw`] that the middle of the pen comes to, with the number of the stroke.
     pub fn pen(&self, mut tell: impl FnMut(usize, [usize; 2])) {
-        let strokes = pixels(self);
+        let (strokes, _) = pixels(self);
         walk(&strokes, |stroke, at| tell(stroke, at.map(|side| side as usize + MARGIN)));
     }
 }
@@ -79,38 +86,52 @@ fn walk(strokes: &[Vec<[i64; 2]>], mut tell: impl FnMut(usize, [i64; 2])) {
     }
 }
 
-/// The strokes in whole numbers, fine enough for heights to be rounded down, and how many of these make a unit.
-fn whole_numbers(strokes: &[Stroke]) -> (Vec<Vec<Point>>, f64) {
-    let points = || strokes.iter().flat_map(|stroke| &stroke.points);
-    let whole = points().all(|point| point.x.fract() == 0.0 && point.y.fract() == 0.0);
-    let mut unit = if whole { 1.0 } else { 1000.0 };
-    let mean = mean_height(strokes.iter().map(|stroke| stroke.points.as_slice()));
-    while mean > 0.0 && mean * unit < LEAST_MEAN && unit < FINEST {
-        unit *= 1000.0;
-    }
-    // Far from zero f32 would lose the shape, so such ink is moved there first.
-    let far = points().any(|point| point.x.abs().max(point.y.abs()) * unit > EXACT);
-    let least = |axis: fn(&Point) -> f64| points().map(axis).fold(f64::INFINITY, f64::min);
-    let (left, top) = if far { (least(|point| point.x), least(|point| point.y)) } else { (0.0, 0.0) };
-    let round = |value: f64| (value * unit + 0.5).floor();
-    let convert = |point: &Point| Point { x: round(point.x - left), y: round(point.y - top) };
-    (strokes.iter().map(|stroke| stroke.points.iter().map(convert).collect()).collect(), unit)
+/// Strokes in whole numbers, fine enough for heights to be rounded down.
+struct Whole {
+    strokes: Vec<Vec<Point>>,
+    /// How many of these make a unit of the ink.
+    unit: f64,
+    /// What became zero.
+    origin: [f64; 2],
 }
 
-/// The points of each stroke in pixels from the left and the top of the ink.
-fn pixels(ink: &Ink) -> Vec<Vec<[i64; 2]>> {
-    let (strokes, unit) = whole_numbers(&ink.strokes);
+impl Whole {
+    fn new(strokes: &[Stroke]) -> Self {
+        let points = || strokes.iter().flat_map(|stroke| &stroke.points);
+        let whole = points().all(|point| point.x.fract() == 0.0 && point.y.fract() == 0.0);
+        let mut unit = if whole { 1.0 } else { 1000.0 };
+        let mean = mean_height(strokes.iter().map(|stroke| stroke.points.as_slice()));
+        while mean > 0.0 && mean * unit < LEAST_MEAN && unit < FINEST {
+            unit *= 1000.0;
+        }
+        // Far from zero f32 would lose the shape, so such ink is moved there first.
+        let far = points().any(|point| point.x.abs().max(point.y.abs()) * unit > EXACT);
+        let least = |axis: fn(&Point) -> f64| points().map(axis).fold(f64::INFINITY, f64::min);
+        let origin = if far { [least(|point| point.x), least(|point| point.y)] } else { [0.0; 2] };
+        let round = |value: f64| (value * unit + 0.5).floor();
+        let convert = |point: &Point| Point { x: round(point.x - origin[0]), y: round(point.y - origin[1]) };
+        let strokes = strokes.iter().map(|stroke| stroke.points.iter().map(convert).collect()).collect();
+        Self { strokes, unit, origin }
+    }
+}
+
+/// The points of each stroke in pixels from the left and the top of the ink, and the mapping onto the drawing.
+fn pixels(ink: &Ink) -> (Vec<Vec<[i64; 2]>>, Mapping) {
+    let Whole { strokes, unit, origin } = Whole::new(&ink.strokes);
     let factor = factor(ink, &strokes, unit);
     let scale = |value: f64| (value as f32 * factor) as i64;
     let mut scaled: Vec<Vec<[i64; 2]>> = Vec::with_capacity(strokes.len());
     for stroke in &strokes {
         scaled.push(stroke.iter().map(|point| [scale(point.x), scale(point.y)]).collect());
     }
+    let whole = unit * f64::from(factor);
+    let mut offset = [0.0; 2];
     for axis in 0..2 {
         let least = scaled.iter().flatten().map(|point| point[axis]).min().unwrap_or(0);
         scaled.iter_mut().flatten().for_each(|point| point[axis] = point[axis].saturating_sub(least));
+        offset[axis] = MARGIN as f64 - least as f64 - origin[axis] * whole;
     }
-    scaled
+    (scaled, Mapping::new([whole; 2], offset))
 }
 
 /// What whole numbers, of which `unit` make a unit, are multiplied by.

@@ -11,10 +11,10 @@ use super::{Ink, MOST_POINTS, MOST_STROKES, Point, Stroke, check_size};
 use crate::error::{Error, Result};
 
 impl Ink {
-    /// Reads a JSON of strokes: `[[[x, y], ...], ...]`, `{"strokes": [{"x": [...], "y": [...]}, ...]}` and mixtures.
+    /// Reads JSON strokes: `[[[x, y], ...], ...]`, `{"strokes": [{"x": [...], "y": [...]}, ...]}` and mixtures.
     pub fn from_json(bytes: &[u8]) -> Result<Self> {
-        check_size("JSON of strokes", bytes)?;
-        read(bytes).map_err(|reason| Error::Ink { format: "JSON of strokes", reason })
+        check_size("JSON strokes", bytes)?;
+        read(bytes).map_err(|reason| Error::Ink { format: "JSON strokes", reason })
     }
 }
 
@@ -52,7 +52,7 @@ fn stroke(value: &Value, most: usize) -> Result<Vec<Point>, String> {
     if value.get("x").is_some() {
         let (x, y) = (list(value, "x")?, list(value, "y")?);
         if x.len() != y.len() {
-            return Err(format!("there are {} of x and {} of y, expected as many", x.len(), y.len()));
+            return Err(format!("x has {} values but y has {}", x.len(), y.len()));
         }
         if x.len() > most {
             return Err(too_many());
@@ -138,7 +138,7 @@ mod tests {
             ("[[1, 2]]", "stroke 0: point 0 is a number, expected [x, y]"),
             ("[[[1]]]", "point 0 is a list, expected [x, y]"),
             ("[[[1, \"a\"]]]", "point 0 has a text, expected a number"),
-            (r#"[{"x": [1], "y": [1, 2]}]"#, "there are 1 of x and 2 of y"),
+            (r#"[{"x": [1], "y": [1, 2]}]"#, "stroke 0: x has 1 values but y has 2"),
             (r#"[{"x": [1]}]"#, "expected the list y"),
             ("[[[1, 1e300]]]", "expected a number within 1e9"),
             ("[[[1, 1e999]]]", "it is not JSON: number out of range"),
@@ -146,10 +146,7 @@ mod tests {
         ];
         for (text, expected) in table {
             let message = Ink::from_json(text.as_bytes()).unwrap_err().to_string();
-            assert!(
-                message.starts_with("JSON of strokes: ") && message.contains(expected),
-                "{text}: {message}"
-            );
+            assert!(message.starts_with("JSON strokes: ") && message.contains(expected), "{text}: {message}");
         }
     }
 

@@ -16,11 +16,12 @@ const MOST_BYTES: u64 = 256 << 20;
 /// Decodes a png, jpeg, bmp, webp, tiff or gif (its first frame), turned as its EXIF orientation says. What is
 /// transparent becomes white behind dark ink and black behind light ink.
 pub fn decode(bytes: &[u8]) -> Result<Grey> {
-    let refused = |reason: String| Error::PictureFile { reason };
+    let refused = |reason: String| Error::Decode { reason, source: None };
     if bytes.is_empty() {
         return Err(refused("the file is empty".into()));
     }
-    let unreadable = |error: image::ImageError| refused(error.to_string());
+    let unreadable =
+        |error: image::ImageError| Error::Decode { reason: error.to_string(), source: Some(error.into()) };
     let mut reader = ImageReader::new(Cursor::new(bytes))
         .with_guessed_format()
         .map_err(|error| refused(error.to_string()))?;
@@ -146,12 +147,12 @@ mod tests {
         let table: [(&str, Vec<u8>, &str); 8] = [
             ("nothing", vec![], "the file is empty"),
             ("a text", b"hello, this is no picture".to_vec(), "of no known kind, expected png, jpeg"),
-            ("a png cut short", png[..png.len() / 2].to_vec(), "not a picture that can be read"),
-            ("a jpeg cut short", jpeg[..40].to_vec(), "not a picture that can be read"),
-            ("a bmp cut short", bmp[..bmp.len() - 4].to_vec(), "not a picture that can be read"),
-            ("no width", sized(0, 2), "not a picture that can be read"),
+            ("a png cut short", png[..png.len() / 2].to_vec(), "not a readable image"),
+            ("a jpeg cut short", jpeg[..40].to_vec(), "not a readable image"),
+            ("a bmp cut short", bmp[..bmp.len() - 4].to_vec(), "not a readable image"),
+            ("no width", sized(0, 2), "not a readable image"),
             ("30000 x 30000", sized(30_000, 30_000), "it has 30000 x 30000 pixels"),
-            ("the largest of all", sized(u32::MAX >> 1, u32::MAX >> 1), "not a picture that can be read"),
+            ("the largest of all", sized(u32::MAX >> 1, u32::MAX >> 1), "not a readable image"),
         ];
         for (name, bytes, expected) in table {
             let message = decode(&bytes).unwrap_err().to_string();

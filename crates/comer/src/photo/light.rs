@@ -1,6 +1,7 @@
 //! Finds which side of the grey levels is ink, takes uneven light out, and decides what is ink.
 
 use super::{Grey, Mask};
+use crate::mapping::Mapping;
 
 /// A picture with more pixels is worked on at a fraction of its size.
 const WORKING_PIXELS: usize = 3_000_000;
@@ -33,21 +34,21 @@ pub struct Strength {
     pub values: Vec<f32>,
 }
 
-/// Averages blocks of pixels so that a large picture comes to a size that is quick to work on.
-pub fn shrink(grey: &Grey) -> Grey {
+/// Averages blocks of pixels so that a large image comes to a size that is quick to work on; maps one onto the other.
+pub fn shrink(grey: &Grey) -> (Grey, Mapping) {
     let side = (1..).find(|side| grey.levels.len() / (side * side) <= WORKING_PIXELS).unwrap_or(1);
     if side == 1 {
-        return grey.clone();
+        return (grey.clone(), Mapping::scale(1.0, 1.0));
     }
     let (width, height) = ((grey.width / side).max(1), (grey.height / side).max(1));
+    let (across, down) = (side.min(grey.width), side.min(grey.height));
     let block = |x: usize, y: usize| {
-        let (across, down) = (side.min(grey.width), side.min(grey.height));
         let rows = (0..down).map(|row| &grey.levels[(y * down + row) * grey.width + x * across..][..across]);
         let sum: u32 = rows.flatten().map(|&level| u32::from(level)).sum();
         (sum / (across * down) as u32) as u8
     };
     let levels = (0..width * height).map(|at| block(at % width, at / width)).collect();
-    Grey { width, height, levels }
+    (Grey { width, height, levels }, Mapping::scale(1.0 / across as f64, 1.0 / down as f64))
 }
 
 /// Measures the ground around each pixel, finds out whether ink is darker or lighter than it, and gives the distance

@@ -9,6 +9,7 @@ use super::light::Strength;
 use super::shape::{centre_lines, stroke_width};
 use crate::components::{Component, mean_height};
 use crate::image::Image;
+use crate::mapping::Mapping;
 
 /// What the mean height of the connected parts of a training picture is, pen taken off: measured on CROHME.
 const MEAN_HEIGHT: f32 = 30.5;
@@ -26,8 +27,8 @@ const MARGIN: usize = 13;
 /// Longest side of the result.
 const LONGEST_SIDE: f32 = 4096.0;
 
-/// The ink as a training picture; `None` without ink.
-pub fn to_training_size(mask: &Mask, strength: &Strength, level: f32) -> Option<Image> {
+/// The ink as a training image, and how it is mapped there; `None` without ink.
+pub fn to_training_size(mask: &Mask, strength: &Strength, level: f32) -> Option<(Image, Mapping)> {
     let (by_height, by_width) = (scale_by_height(mask)?, STROKE_WIDTH / stroke_width(mask)?);
     let most = (LONGEST_SIDE - 2.0 * MARGIN as f32) / mask.width.max(mask.height) as f32;
     if (by_height / by_width).max(by_width / by_height) <= AGREEMENT {
@@ -38,7 +39,7 @@ pub fn to_training_size(mask: &Mask, strength: &Strength, level: f32) -> Option<
 }
 
 /// The ink scaled as it is, with soft edges; `level` is what its pixels have at least. `None` without ink.
-pub fn scaled(mask: &Mask, strength: &Strength, level: f32, factor: f32) -> Option<Image> {
+pub fn scaled(mask: &Mask, strength: &Strength, level: f32, factor: f32) -> Option<(Image, Mapping)> {
     let parts = mask.components();
     let left = parts.iter().map(|part| part.columns.0).min()?;
     let right = parts.iter().map(|part| part.columns.1).max()?;
@@ -93,11 +94,14 @@ pub fn scaled(mask: &Mask, strength: &Strength, level: f32, factor: f32) -> Opti
         pixels[(at / across + MARGIN - 1) * width + at % across + MARGIN - 1] =
             (level.clamp(0.0, 1.0) * 255.0).round() as u8;
     }
-    Image::new(width, height, pixels).ok()
+    let scale = [across as f64 / wide as f64, down as f64 / high as f64];
+    let margin = (MARGIN - 1) as f64;
+    let mapping = Mapping::new(scale, [margin - left as f64 * scale[0], margin - top as f64 * scale[1]]);
+    Some((Image::new(width, height, pixels).ok()?, mapping))
 }
 
 /// The centre lines of the ink, scaled and drawn with the training pictures' pen; `None` without ink.
-pub fn redrawn(mask: &Mask, factor: f32) -> Option<Image> {
+pub fn redrawn(mask: &Mask, factor: f32) -> Option<(Image, Mapping)> {
     let lines = centre_lines(mask);
     let points: Vec<(usize, usize)> = (0..lines.ink.len())
         .filter(|&at| lines.ink[at])
@@ -134,7 +138,10 @@ pub fn redrawn(mask: &Mask, factor: f32) -> Option<Image> {
             }
         }
     }
-    Image::new(width, height, pixels).ok()
+    // The middle of a pixel goes to the middle of one.
+    let offset = |least: usize| MARGIN as f64 + 0.5 - (least as f64 + 0.5) * f64::from(factor);
+    let mapping = Mapping::new([f64::from(factor); 2], [offset(left), offset(top)]);
+    Some((Image::new(width, height, pixels).ok()?, mapping))
 }
 
 /// What brings the symbols to the size of those of the training pictures; `None` without ink.

@@ -3,8 +3,8 @@
 mod plain;
 
 use comer::Image;
+use comer::alignment::Direction;
 use comer::internal::config::{SearchConfig, Strategy};
-use comer::internal::direction::Direction;
 use comer::internal::engine::Features;
 use comer::internal::engine::decoder::Decoder;
 use comer::internal::engine::encoder::Encoder;
@@ -233,46 +233,60 @@ fn features_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn a_search_that_nobody_waits_for_ends_at_the_next_step() {
-    use comer::internal::recognizer::{Options, Recognizer};
+fn a_search_ends_at_the_first_step_after_an_interrupt() {
     let golden = Golden::tiny("fusion");
-    let picture = picture(&golden, 0);
-    let recognizer = Recognizer::new(golden.model("weights.")).unwrap();
-    let search = SearchConfig { beam: 3, max_length: 8, ..SearchConfig::default() };
-    let options = Options { search, ..Options::default() };
+    let model = golden.model("weights.");
+    let features = Encoder::new(&model.config, &model.weights).encode(&picture(&golden, 0)).unwrap();
+    let decoder = Decoder::new(&model.config, model.vocab.len(), &model.weights).unwrap();
+    let config = SearchConfig { beam: 3, max_length: 8, ..SearchConfig::default() };
+    let grammar = Grammar::new(&model.vocab);
     let asked = std::cell::Cell::new(0);
     let stop_at = |most: usize| {
         asked.set(0);
-        let stop = || {
+        let interrupt = || {
             asked.set(asked.get() + 1);
-            asked.get() > most
+            if asked.get() > most { Err(comer::Error::Cancelled) } else { Ok(()) }
         };
-        recognizer.recognize_unless(&picture, &options, &stop)
+        search(&mut decoder.start(&features).unwrap(), &config, &grammar, &interrupt)
     };
-    let whole = stop_at(usize::MAX).unwrap();
-    assert_eq!(whole, recognizer.recognize_alone(&picture, &options).unwrap());
+    assert!(!stop_at(usize::MAX).unwrap().is_empty());
     let questions = asked.get();
     assert!(questions > 4, "{questions}");
     for most in 0..questions {
-        assert!(matches!(stop_at(most), Err(comer::Error::Stopped)), "{most}");
-        // The last question may be asked twice more: after the search, and after the other direction's judgement.
-        assert!(asked.get() <= most + 3, "{most}: {}", asked.get());
+        assert!(matches!(stop_at(most), Err(comer::Error::Cancelled)), "{most}");
+        assert_eq!(asked.get(), most + 1);
     }
 }
 
 #[test]
+fn an_interrupted_recognition_is_an_error() {
+    use comer::{CancelToken, Error, Input, RecognizeOptions, Recognizer};
+    let golden = Golden::tiny("fusion");
+    let input = Input::from_image(picture(&golden, 0)).unwrap();
+    let recognizer = Recognizer::new(golden.model("weights.")).unwrap();
+    let token = CancelToken::new();
+    let options = RecognizeOptions::new().beam(2).max_tokens(4).cancel_token(&token);
+    recognizer.recognize_with(&input, &options).unwrap();
+    let late = options.clone().deadline(std::time::Instant::now());
+    assert!(matches!(recognizer.recognize_with(&input, &late), Err(Error::DeadlineExceeded)));
+    token.cancel();
+    assert!(matches!(recognizer.recognize_with(&input, &options), Err(Error::Cancelled)));
+    let none = recognizer.recognize_with(&input, &RecognizeOptions::new().threads(0)).unwrap_err();
+    assert!(none.to_string().contains("threads"), "{none}");
+}
+
+#[test]
 fn a_recognition_does_not_depend_on_the_number_of_threads() {
-    use comer::internal::recognizer::{Options, Recognizer};
+    use comer::{Input, RecognizeOptions, Recognizer};
     for coverage in COVERAGES {
         let golden = Golden::tiny(coverage);
         let recognizer = Recognizer::new(golden.model("weights.")).unwrap();
-        let search = SearchConfig { beam: 4, max_length: 12, answers: 3, ..SearchConfig::default() };
-        let options = Options { search, ..Options::default() };
-        let picture = picture(&golden, 0);
-        let alone = recognizer.recognize_alone(&picture, &options).unwrap();
-        for threads in [1, 2, 3, 8] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let found = pool.install(|| recognizer.recognize(&picture, &options).unwrap());
+        let options = RecognizeOptions::new().beam(4).max_tokens(11).nbest(3);
+        let input = Input::from_image(picture(&golden, 0)).unwrap();
+        let alone = recognizer.recognize_with(&input, &options.clone().threads(1)).unwrap();
+        assert_eq!(recognizer.recognize_with(&input, &options).unwrap(), alone);
+        for threads in [2, 3, 8] {
+            let found = recognizer.recognize_with(&input, &options.clone().threads(threads)).unwrap();
             assert_eq!(found, alone, "{coverage} on {threads} threads");
         }
     }

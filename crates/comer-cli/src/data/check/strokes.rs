@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use comer::internal::Vocab;
-use comer::internal::ink::{Ink, Point, Stroke};
+use comer::{Ink, Point, Stroke};
 use comer_eval::find_files;
 use comer_train::stroke_set;
 use rayon::prelude::*;

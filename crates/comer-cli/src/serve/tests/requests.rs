@@ -127,7 +127,7 @@ async fn check_bad_requests(asker: &Asker) {
         ("a text as a picture", "image/png", b"this is not a picture".to_vec(), 422, "no known kind"),
         ("a picture as JSON", "application/json", png.clone(), 422, "not JSON"),
         ("a picture as InkML", "application/inkml+xml", png.clone(), 422, "InkML"),
-        ("a picture cut short", "image/png", png[..png.len() / 2].to_vec(), 422, "not a picture"),
+        ("a picture cut short", "image/png", png[..png.len() / 2].to_vec(), 422, "not a readable image"),
         ("a picture without ink", "image/png", flat(60, 40), 422, "no ink"),
         ("a huge picture", "image/png", huge, 422, "30000 x 30000"),
         ("a bomb", "image/png", bomb, 422, "no ink"),

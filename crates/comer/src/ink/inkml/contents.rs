@@ -6,7 +6,7 @@ use quick_xml::events::BytesStart;
 
 use super::VERSION;
 use super::points::{Channels, points};
-use crate::ink::{Ink, MOST_POINTS, MOST_STROKES, Stroke, Symbol, check};
+use crate::ink::{Ink, InkSymbol, MOST_POINTS, MOST_STROKES, Stroke, check};
 
 /// What the elements read so far have given.
 #[derive(Default)]
@@ -161,7 +161,7 @@ impl Contents {
             };
             let strokes: Vec<usize> = members.into_iter().filter_map(stroke).collect();
             if !strokes.is_empty() {
-                symbols.push(Symbol { label, strokes });
+                symbols.push(InkSymbol { label, strokes });
             }
         }
         check(&self.strokes)?;

@@ -1,7 +1,7 @@
 //! InkML of every kind, good and bad, and back again.
 
 use crate::error::Result;
-use crate::ink::{Ink, Point, Stroke, Symbol};
+use crate::ink::{Ink, InkSymbol, Point, Stroke};
 use proptest::prelude::*;
 
 fn coordinates(ink: &Ink) -> Vec<Vec<(f64, f64)>> {
@@ -58,7 +58,7 @@ fn symbols_and_annotations() {
     assert_eq!(ink.annotation("writer"), Some("w 1"));
     assert_eq!(coordinates(&ink), [[(0.0, 0.0)], [(1.0, 1.0)], [(2.0, 2.0)]]);
     let expected = [("a", vec![1, 0]), ("\\lt", vec![2])]
-        .map(|(label, strokes)| Symbol { label: label.into(), strokes });
+        .map(|(label, strokes)| InkSymbol { label: label.into(), strokes });
     assert_eq!(ink.symbols(), expected);
 }
 
@@ -148,7 +148,7 @@ proptest! {
         let stroke = |points: &Vec<(f64, f64)>| Stroke { points: points.iter().map(|&(x, y)| Point { x, y }).collect() };
         let last = strokes.len() - 1;
         let ink = Ink::new(strokes.iter().map(stroke).collect()).unwrap()
-            .with_symbols(vec![Symbol { label, strokes: vec![last] }]).unwrap()
+            .with_symbols(vec![InkSymbol { label, strokes: vec![last] }]).unwrap()
             .with_annotation("truth", latex.trim());
         prop_assert_eq!(Ink::from_inkml(ink.to_inkml().as_bytes()).unwrap(), ink);
     }

@@ -1,0 +1,167 @@
+//! What is wanted of a recognition, and how it is interrupted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crate::alignment::AlignmentDetail;
+use crate::config::{SearchConfig, Strategy};
+use crate::error::{Error, Result};
+
+/// How to recognise. The default is the paper's joint search with a beam of 10, restricted to well-formed LaTeX.
+///
+/// ```
+/// use comer::{AlignmentDetail, RecognizeOptions};
+///
+/// let quick = RecognizeOptions::new().greedy();
+/// let thorough = RecognizeOptions::new().beam(20).nbest(5).alignment(AlignmentDetail::Attention);
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RecognizeOptions {
+    pub(crate) search: SearchConfig,
+    pub(crate) alignment: AlignmentDetail,
+    pub(crate) threads: Option<usize>,
+    deadline: Option<Instant>,
+    cancel: Option<CancelToken>,
+}
+
+impl RecognizeOptions {
+    /// The default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keeps this many prefixes in each direction (default 10). A larger beam is slower and slightly more accurate.
+    pub fn beam(mut self, beam: usize) -> Self {
+        self.search.beam = beam;
+        self
+    }
+
+    /// Takes the most likely token at each step, left to right only: the fastest search.
+    pub fn greedy(mut self) -> Self {
+        self.search.strategy = Strategy::Greedy;
+        self
+    }
+
+    /// Searches left to right only, which takes about half the time of the joint search.
+    pub fn left_to_right(mut self) -> Self {
+        self.search.strategy = Strategy::LeftToRight;
+        self
+    }
+
+    /// Returns up to this many candidates (default 1). The beam is widened if it is smaller.
+    pub fn nbest(mut self, candidates: usize) -> Self {
+        self.search.answers = candidates;
+        self
+    }
+
+    /// Whether candidates must be well-formed LaTeX (default true). The authors' implementation has no such rule.
+    pub fn well_formed(mut self, well_formed: bool) -> Self {
+        self.search.grammar = well_formed;
+        self
+    }
+
+    /// The longest formula in tokens (default 199).
+    pub fn max_tokens(mut self, tokens: usize) -> Self {
+        self.search.max_length = tokens.saturating_add(1);
+        self
+    }
+
+    /// Computes where the tokens of the best candidate were read (default [`AlignmentDetail::None`]).
+    pub fn alignment(mut self, detail: AlignmentDetail) -> Self {
+        self.alignment = detail;
+        self
+    }
+
+    /// Uses this many threads. One thread means the calling thread, which is best when several inputs are recognised in
+    /// parallel. By default the threads of the current rayon pool are used, which is one per core unless you set up
+    /// another. The result does not depend on the number of threads.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Gives up with [`Error::DeadlineExceeded`] at the first step after `deadline`.
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Gives up with [`Error::Cancelled`] at the first step after `token` is cancelled.
+    pub fn cancel_token(mut self, token: &CancelToken) -> Self {
+        self.cancel = Some(token.clone());
+        self
+    }
+
+    /// Replaces all settings of the search.
+    #[doc(hidden)]
+    pub fn search(mut self, search: SearchConfig) -> Self {
+        self.search = search;
+        self
+    }
+
+    /// The error that ends a recognition now, if any does.
+    pub(crate) fn interrupt(&self) -> Result<()> {
+        if self.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {
+            return Err(Error::Cancelled);
+        }
+        // The clock is only read if there is a deadline: not every platform has one.
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(Error::DeadlineExceeded);
+        }
+        Ok(())
+    }
+}
+
+/// Cancels recognitions from another thread. Clones share their state.
+///
+/// ```
+/// use comer::{CancelToken, RecognizeOptions};
+///
+/// let token = CancelToken::new();
+/// let options = RecognizeOptions::new().cancel_token(&token);
+/// // In another thread:
+/// token.cancel();
+/// assert!(token.is_cancelled());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// A token that is not cancelled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancels every recognition with this token.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn interrupts_say_why() {
+        let token = CancelToken::new();
+        let options = RecognizeOptions::new().cancel_token(&token);
+        assert!(options.interrupt().is_ok() && RecognizeOptions::new().interrupt().is_ok());
+        let later = options.clone().deadline(Instant::now() + Duration::from_secs(3600));
+        assert!(later.interrupt().is_ok());
+        let late = options.clone().deadline(Instant::now());
+        assert!(matches!(late.interrupt(), Err(Error::DeadlineExceeded)));
+        token.cancel();
+        assert!(matches!(options.interrupt(), Err(Error::Cancelled)));
+        assert!(matches!(late.interrupt(), Err(Error::Cancelled)));
+    }
+}
