@@ -2,8 +2,12 @@
 
 mod check;
 #[cfg(feature = "train")]
+mod clean;
+#[cfg(feature = "train")]
 mod import;
 mod render;
+#[cfg(feature = "train")]
+mod synthesize;
 
 use std::process::ExitCode;
 
@@ -22,6 +26,10 @@ enum Command {
     Render(render::Arguments),
     #[cfg(feature = "train")]
     Import(import::Arguments),
+    #[cfg(feature = "train")]
+    Clean(clean::Arguments),
+    #[cfg(feature = "train")]
+    Synthesize(synthesize::Arguments),
     Check(check::Arguments),
 }
 
@@ -30,6 +38,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Render(arguments) => render::run(arguments),
         #[cfg(feature = "train")]
         Command::Import(arguments) => import::run(arguments),
+        #[cfg(feature = "train")]
+        Command::Clean(arguments) => clean::run(arguments),
+        #[cfg(feature = "train")]
+        Command::Synthesize(arguments) => synthesize::run(arguments),
         Command::Check(arguments) => check::run(arguments),
     }
 }

@@ -1,10 +1,10 @@
 //! `comer explain`: where a formula was read, as a picture, an animation or a page.
 
 mod animation;
-mod canvas;
+pub mod canvas;
 mod font;
 pub mod html;
-mod png;
+pub mod png;
 mod sheet;
 mod svg;
 pub mod view;

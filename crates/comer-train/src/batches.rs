@@ -15,10 +15,10 @@ use crate::augment::{self, Hands};
 use crate::error::{Error, Result};
 use crate::picks::picks;
 use crate::recipe::{Batches, Order, Recipe};
-use crate::samples::{Sample, Samples};
+use crate::samples::{Pick, Samples};
 
 /// Pictures and their formulas.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     /// Each in its own size.
     pub pictures: Vec<Image>,
@@ -28,61 +28,61 @@ pub struct Batch {
     pub symbols: Vec<Vec<TokenId>>,
 }
 
-/// The samples of each batch of an epoch, by their places. The same for the same seed and epoch.
-pub fn plan(samples: &Samples, recipe: &Recipe, epoch: usize) -> Vec<Vec<usize>> {
+/// The samples of each batch of an epoch. The same for the same seed and epoch.
+pub fn plan(samples: &Samples, recipe: &Recipe, epoch: usize) -> Vec<Vec<Pick>> {
     let mut random = generator([recipe.seed, epoch as u64, u64::MAX, 0]);
-    let mut order = picks(samples, recipe, epoch);
-    let samples = &samples.training;
+    let area = |pick: Pick| (samples.area(pick, recipe.seed), pick);
+    let mut order: Vec<(usize, Pick)> = picks(samples, recipe, epoch).into_iter().map(area).collect();
     let limits = &recipe.batches;
     match limits.order {
         Order::Area => {
-            order.sort_by_key(|&index| samples[index].area());
-            let mut batches = group(samples, &order, limits, recipe.size(epoch));
+            order.sort_by_key(|&(area, _)| area);
+            let mut batches = group(&order, limits, recipe.size(epoch));
             batches.shuffle(&mut random);
             batches
         }
         Order::Random => {
             order.shuffle(&mut random);
             for step in order.chunks_mut(limits.pictures * limits.accumulate) {
-                deal(samples, step, limits.accumulate);
+                deal(step, limits.accumulate);
             }
-            group(samples, &order, limits, recipe.size(epoch))
+            group(&order, limits, recipe.size(epoch))
         }
     }
 }
 
 /// Reorders the samples of a step so that its batches have about the same area: devices that share them wait less.
-fn deal(samples: &[Sample], step: &mut [usize], batches: usize) {
-    step.sort_by_key(|&index| Reverse(samples[index].area()));
+fn deal(step: &mut [(usize, Pick)], batches: usize) {
+    step.sort_by_key(|&(area, _)| Reverse(area));
     let room = step.len().div_ceil(batches);
     let mut hands = vec![(0, Vec::new()); batches];
     // The largest first, each to the hand that has least so far.
-    for &index in step.iter() {
+    for &pick in step.iter() {
         let free = hands.iter_mut().filter(|(_, own)| own.len() < room);
         let (sum, own) = free.min_by_key(|(sum, _)| *sum).expect("there is room for all");
-        *sum += samples[index].area();
-        own.push(index);
+        *sum += pick.0;
+        own.push(pick);
     }
-    let dealt: Vec<usize> = hands.into_iter().flat_map(|(_, own)| own).collect();
+    let dealt: Vec<(usize, Pick)> = hands.into_iter().flat_map(|(_, own)| own).collect();
     step.copy_from_slice(&dealt);
 }
 
 /// Fills batches in the given order up to the limits.
-fn group(samples: &[Sample], order: &[usize], limits: &Batches, size: f64) -> Vec<Vec<usize>> {
-    let mut batches: Vec<Vec<usize>> = Vec::new();
+fn group(order: &[(usize, Pick)], limits: &Batches, size: f64) -> Vec<Vec<Pick>> {
+    let mut batches: Vec<Vec<Pick>> = Vec::new();
     let mut largest = 0.0f64;
-    for &index in order {
-        let own = samples[index].area() as f64 * size * size;
+    for &(area, pick) in order {
+        let own = area as f64 * size * size;
         match batches.last_mut() {
             Some(batch)
                 if batch.len() < limits.pictures
                     && largest.max(own) * (batch.len() + 1) as f64 <= limits.pixels as f64 =>
             {
-                batch.push(index);
+                batch.push(pick);
                 largest = largest.max(own);
             }
             _ => {
-                batches.push(vec![index]);
+                batches.push(vec![pick]);
                 largest = own;
             }
         }
@@ -101,24 +101,25 @@ pub(crate) fn generator(purpose: [u64; 4]) -> ChaCha8Rng {
 
 /// Makes the batch at a place of the plan.
 pub fn make(
-    samples: &[Sample],
+    samples: &Samples,
     hands: &Hands,
     recipe: &Recipe,
     epoch: usize,
     place: usize,
-    own: &[usize],
+    own: &[Pick],
 ) -> Result<Batch> {
     let mut random = generator([recipe.seed, epoch as u64, place as u64, 0]);
     let size = recipe.size(epoch);
-    let picture = |&index: &usize| {
-        let sample: &Sample = &samples[index];
-        augment::vary(sample, hands, &recipe.augmentation, size, &mut random)
-            .map_err(|error| Error::Data(format!("{}: {error}", sample.name)))
-    };
-    let seen: Vec<(Image, Vec<TokenId>)> = own.iter().map(picture).collect::<Result<_>>()?;
-    let (pictures, symbols) = seen.into_iter().unzip();
-    let formulas = own.iter().map(|&index| samples[index].tokens.clone()).collect();
-    Ok(Batch { pictures, formulas, symbols })
+    let mut batch = Batch::default();
+    for &pick in own {
+        let sample = samples.sample(pick, recipe.seed);
+        let (picture, symbols) = augment::vary(&sample, hands, &recipe.augmentation, size, &mut random)
+            .map_err(|error| Error::Data(format!("{}: {error}", sample.name)))?;
+        batch.pictures.push(picture);
+        batch.symbols.push(symbols);
+        batch.formulas.push(sample.tokens.clone());
+    }
+    Ok(batch)
 }
 
 /// Hands the batches of an epoch from place `first` on to `use_batch`, in order, while threads make the next ones.
@@ -133,8 +134,7 @@ pub fn each(
     const WORKERS: usize = 2;
     const AHEAD: usize = 4;
     let plan = plan(samples, recipe, epoch);
-    let samples = &samples.training[..];
-    let hands = Hands::of(samples);
+    let hands = Hands::of(&samples.training);
     let next = AtomicUsize::new(first);
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::sync_channel(AHEAD);
@@ -176,6 +176,14 @@ pub fn each(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::samples::Sample;
+
+    fn stored(pick: Pick) -> usize {
+        match pick {
+            Pick::Stored(index) => index,
+            Pick::Made { .. } => panic!("nothing is made"),
+        }
+    }
 
     fn samples(count: usize) -> Samples {
         let sample = |index: usize| {
@@ -199,11 +207,11 @@ mod tests {
             let plans = [0, 1].map(|epoch| plan(&samples, &recipe, epoch));
             assert_ne!(plans[0], plans[1]);
             assert_eq!(plans[0], plan(&samples, &recipe, 0));
-            let mut all: Vec<usize> = plans[0].iter().flatten().copied().collect();
+            let mut all: Vec<usize> = plans[0].iter().flatten().map(|&pick| stored(pick)).collect();
             all.sort();
             assert_eq!(all, (0..50).collect::<Vec<_>>());
             for batch in &plans[0] {
-                let largest = batch.iter().map(|&index| samples.training[index].area()).max().unwrap();
+                let largest = batch.iter().map(|&pick| samples.area(pick, 0)).max().unwrap();
                 assert!(batch.len() <= 4 && (batch.len() == 1 || largest * batch.len() <= 6000), "{batch:?}");
             }
         }
@@ -217,7 +225,7 @@ mod tests {
         assert_eq!(plan.len(), 8);
         for step in plan.chunks_exact(2) {
             let [a, b] = [&step[0], &step[1]]
-                .map(|batch| batch.iter().map(|&index| samples.training[index].area()).sum::<usize>() as f64);
+                .map(|batch| batch.iter().map(|&pick| samples.area(pick, 0)).sum::<usize>() as f64);
             assert!((a / b - 1.0).abs() < 0.1, "{a} and {b}");
         }
     }

@@ -21,6 +21,7 @@ pub mod samples;
 pub mod schedule;
 pub mod stroke_set;
 pub mod symbols;
+pub mod synthesis;
 pub mod trainer;
 pub mod validation;
 

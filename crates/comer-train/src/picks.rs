@@ -4,13 +4,13 @@ use rand::seq::SliceRandom;
 
 use crate::batches::generator;
 use crate::recipe::Recipe;
-use crate::samples::Samples;
+use crate::samples::{Pick, Samples};
 
-/// The samples of an epoch, by their places in the training samples, set by set. A set is gone through in a random order
+/// The samples of an epoch, set by set. A set is gone through in a random order
 /// to its end before any of its samples comes again, whatever its part of each epoch is.
-pub fn picks(samples: &Samples, recipe: &Recipe, epoch: usize) -> Vec<usize> {
+pub fn picks(samples: &Samples, recipe: &Recipe, epoch: usize) -> Vec<Pick> {
     if recipe.epoch_samples == 0 {
-        return (0..samples.training.len()).collect();
+        return (0..samples.training.len()).map(Pick::Stored).collect();
     }
     let shares = |epoch: usize| match recipe.data.sets.is_empty() {
         true => vec![recipe.epoch_samples],
@@ -22,6 +22,11 @@ pub fn picks(samples: &Samples, recipe: &Recipe, epoch: usize) -> Vec<usize> {
     }
     let mut picks = Vec::with_capacity(recipe.epoch_samples);
     for (number, ((set, share), first)) in samples.sets.iter().zip(shares(epoch)).zip(before).enumerate() {
+        if set.synthesizer.is_some() {
+            let numbers = first as u64..(first + share) as u64;
+            picks.extend(numbers.map(|made| Pick::Made { set: number, number: made }));
+            continue;
+        }
         let size = set.samples.len();
         let mut at = first;
         while at < first + share {
@@ -29,7 +34,9 @@ pub fn picks(samples: &Samples, recipe: &Recipe, epoch: usize) -> Vec<usize> {
             let mut order: Vec<usize> = set.samples.clone().collect();
             order.shuffle(&mut generator([recipe.seed, pass as u64, number as u64, 1]));
             let until = (first + share).min((pass + 1) * size);
-            picks.extend(&order[at - pass * size..until - pass * size]);
+            picks.extend(
+                order[at - pass * size..until - pass * size].iter().map(|&index| Pick::Stored(index)),
+            );
             at = until;
         }
     }
@@ -47,13 +54,20 @@ mod tests {
     fn weights_say_how_many_and_no_sample_comes_again_before_all_have_come() {
         let picture = Image::new(20, 16, vec![0; 320]).unwrap();
         let sample = |index: u16| Sample::with_picture(index.to_string(), vec![3], picture.clone());
-        let sets = [0..10, 10..17].map(|samples| Set { name: String::new(), samples });
+        let sets = [0..10, 10..17].map(|samples| Set { name: String::new(), samples, synthesizer: None });
         let samples =
             Samples { training: (0..17).map(sample).collect(), sets: sets.into(), ..Samples::default() };
         let text = "epoch_samples = 9\n[[data]]\npath = \"a\"\nweight = [[0, 2.0], [3, 0.0]]\n[[data]]\npath = \"b\"\n[validation]\nset = \"v\"";
         let recipe = Recipe::parse(text).unwrap();
-        let epochs: Vec<Vec<usize>> = (0..5).map(|epoch| picks(&samples, &recipe, epoch)).collect();
-        assert_eq!(epochs, (0..5).map(|epoch| picks(&samples, &recipe, epoch)).collect::<Vec<_>>());
+        let stored = |epoch: usize| -> Vec<usize> {
+            let index = |pick| match pick {
+                Pick::Stored(index) => index,
+                Pick::Made { .. } => panic!("nothing is made"),
+            };
+            picks(&samples, &recipe, epoch).into_iter().map(index).collect()
+        };
+        let epochs: Vec<Vec<usize>> = (0..5).map(stored).collect();
+        assert_eq!(epochs, (0..5).map(stored).collect::<Vec<_>>());
         let of = |epoch: usize, set: usize| {
             epochs[epoch].iter().filter(|&pick| samples.sets[set].samples.contains(pick)).count()
         };

@@ -17,6 +17,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::recipe::{self, Recipe};
+use crate::synthesis::Synthesizer;
 
 /// A picture, or the strokes that it is drawn from, and its formula.
 #[derive(Clone, Debug)]
@@ -33,13 +34,15 @@ pub struct Sample {
     pub strokes: Vec<TokenId>,
     /// Width and height of the picture.
     pub size: (usize, usize),
+    /// Who wrote it, if that is known.
+    pub writer: Option<String>,
 }
 
 impl Sample {
     /// A sample with a picture of its own.
     pub fn with_picture(name: String, tokens: Vec<TokenId>, picture: Image) -> Self {
         let size = (picture.width(), picture.height());
-        Self { name, tokens, picture: Some(picture), ink: None, strokes: Vec::new(), size }
+        Self { name, tokens, picture: Some(picture), ink: None, strokes: Vec::new(), size, writer: None }
     }
 
     /// A sample whose picture is drawn whenever it is needed, refused if the picture does not fit the network.
@@ -53,7 +56,7 @@ impl Sample {
         let picture = ink.draw()?;
         let size = (picture.width(), picture.height());
         picture.fit()?;
-        Ok(Self { name, tokens, picture: None, ink: Some(ink), strokes, size })
+        Ok(Self { name, tokens, picture: None, ink: Some(ink), strokes, size, writer: None })
     }
 
     /// The same sample with the strokes of its picture, and their symbols.
@@ -91,12 +94,28 @@ pub struct Samples {
 }
 
 /// A part of the training samples.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Set {
     /// Its path in the recipe.
     pub name: String,
     /// Its samples within the training samples.
     pub samples: Range<usize>,
+    /// What makes its samples, where they are not stored.
+    pub synthesizer: Option<Box<Synthesizer>>,
+}
+
+/// One sample of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// The place of a training sample.
+    Stored(usize),
+    /// One that a set makes, by the set's place and the sample's number.
+    Made {
+        /// The set.
+        set: usize,
+        /// Counted over all epochs.
+        number: u64,
+    },
 }
 
 impl Samples {
@@ -132,6 +151,28 @@ impl Samples {
         Ok(samples)
     }
 
+    /// The sample of a pick.
+    pub fn sample(&self, pick: Pick, seed: u64) -> Cow<'_, Sample> {
+        match pick {
+            Pick::Stored(index) => Cow::Borrowed(&self.training[index]),
+            Pick::Made { set, number } => {
+                let synthesizer = self.sets[set].synthesizer.as_ref().expect("only such a set makes samples");
+                Cow::Owned(synthesizer.make(&self.training, seed, number))
+            }
+        }
+    }
+
+    /// About how many pixels the picture of a pick has.
+    pub fn area(&self, pick: Pick, seed: u64) -> usize {
+        match pick {
+            Pick::Stored(index) => self.training[index].area(),
+            Pick::Made { set, number } => {
+                let synthesizer = self.sets[set].synthesizer.as_ref().expect("only such a set makes samples");
+                synthesizer.area(&self.training, seed, number)
+            }
+        }
+    }
+
     /// Adds a split of a set in CROHME's layout.
     fn read_pictures(&mut self, path: &Path, split: &str, vocab: &Vocab) -> Result<()> {
         let set = Dataset::open(path, split)?;
@@ -156,7 +197,8 @@ impl Samples {
         if recipe.samples > 0 {
             self.training.truncate(recipe.samples);
         }
-        self.sets = vec![Set { name: recipe.split.clone(), samples: 0..self.training.len() }];
+        self.sets =
+            vec![Set { name: recipe.split.clone(), samples: 0..self.training.len(), synthesizer: None }];
     }
 
     fn leave_out_large(&mut self, samples: Vec<Sample>, tokens: usize, pixels: usize) -> Vec<Sample> {

@@ -265,8 +265,12 @@ impl Import {
     /// The token of a symbol's label, if the vocabulary has it.
     fn token(&self, label: &str) -> Option<String> {
         let label = if label == "COMMA" { "," } else { label };
-        let token = self.normalizer.normalize(label).ok()?;
-        (self.vocab.encode(&token).ok()?.len() == 1).then_some(token)
+        // A root sign alone is no formula.
+        let is_token = |label: &str| self.vocab.encode(label).is_ok_and(|tokens| tokens.len() == 1);
+        match is_token(label) {
+            true => Some(label.to_string()),
+            false => self.normalizer.normalize(label).ok().filter(|token| is_token(token)),
+        }
     }
 }
 

@@ -85,6 +85,15 @@ impl Recipe {
                 ));
             }
         }
+        if let Some(set) = sets.iter().find(|set| {
+            set.shares.iter().any(|share| !(0.0..=1e9).contains(share))
+                || set.shares.iter().all(|&share| share == 0.0)
+        }) {
+            return Err(format!(
+                "[[data]] {}: shares = {:?}: expected three numbers of at least 0, not all 0",
+                set.path, set.shares
+            ));
+        }
         if sets.is_empty() {
             return Ok(());
         }

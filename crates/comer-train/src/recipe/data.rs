@@ -40,6 +40,14 @@ pub struct DataSet {
     pub most_tokens: usize,
     /// Pictures with more pixels are left out.
     pub most_pixels: usize,
+    /// Of synthesis: how much is written in other hands, recombined of parts, and laid out from formulas.
+    pub shares: [f64; 3],
+    /// Of synthesis: files of glyphs, besides the symbols of the training sets.
+    pub glyphs: Vec<String>,
+    /// Of synthesis: lists of formulas, the tokens of each after the last tab of its line.
+    pub formulas: Vec<String>,
+    /// Of synthesis: lists of formulas that must not be made, such as those of test sets.
+    pub exclude: Vec<String>,
 }
 
 /// What a set holds.
@@ -51,6 +59,8 @@ pub enum SetKind {
     Strokes,
     /// Pictures in CROHME's layout.
     Pictures,
+    /// Nothing: its samples are made from those of the other sets (see [`crate::synthesis`]). Its path is only a name.
+    Synthesis,
 }
 
 /// A number that may change by epoch.
@@ -110,6 +120,10 @@ impl Default for DataSet {
             split: "train".into(),
             most_tokens: 200,
             most_pixels: 320_000,
+            shares: [1.0, 1.0, 1.0],
+            glyphs: Vec::new(),
+            formulas: Vec::new(),
+            exclude: Vec::new(),
         }
     }
 }

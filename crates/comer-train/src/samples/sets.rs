@@ -10,6 +10,7 @@ use super::{Sample, Samples, Set};
 use crate::error::{Error, Result};
 use crate::recipe::{Recipe, SetKind};
 use crate::stroke_set::{self, Record};
+use crate::synthesis::Synthesizer;
 
 impl Samples {
     /// Reads all sets of a recipe from a folder.
@@ -29,6 +30,11 @@ impl Samples {
             let (path, first) = (folder.join(&set.path), samples.training.len());
             match set.kind {
                 SetKind::Pictures => samples.read_pictures(&path, &set.split, vocab)?,
+                // When all others are there.
+                SetKind::Synthesis => {
+                    samples.sets.push(Set { name: set.path.clone(), samples: 0..0, synthesizer: None });
+                    continue;
+                }
                 SetKind::Strokes => {
                     let mut records = stroke_set::read(&path)?;
                     let all = records.len();
@@ -49,7 +55,14 @@ impl Samples {
                 return Err(Error::Data(format!("{}: no sample to learn from", path.display())));
             }
             samples.training.extend(own);
-            samples.sets.push(Set { name: set.path.clone(), samples: first..samples.training.len() });
+            let range = first..samples.training.len();
+            samples.sets.push(Set { name: set.path.clone(), samples: range, synthesizer: None });
+        }
+        for (number, set) in recipe.data.sets.iter().enumerate() {
+            if set.kind == SetKind::Synthesis {
+                let synthesizer = Synthesizer::new(folder, set, &samples.training, vocab)?;
+                samples.sets[number].synthesizer = Some(Box::new(synthesizer));
+            }
         }
         Ok(samples)
     }
@@ -60,7 +73,9 @@ impl Samples {
             let wrong =
                 |reason: String| Error::Data(format!("{}, {:?}: {reason}", path.display(), record.id));
             let (tokens, ink, strokes) = record.read(vocab).map_err(wrong)?;
-            Ok(Sample::with_ink(record.id.clone(), tokens, ink, strokes)
+            let sample = Sample::with_ink(record.id.clone(), tokens, ink, strokes);
+            Ok(sample
+                .map(|sample| Sample { writer: record.writer.clone(), ..sample })
                 .map_err(|error| format!("{}: {error}", record.id)))
         };
         let read: Vec<Result<Sample, String>> = records.par_iter().map(read).collect::<Result<_>>()?;

@@ -1,0 +1,95 @@
+//! `comer data clean`: scans and photographs become a set of pictures in the layout of CROHME.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use comer::internal::photo;
+use comer_eval::find_files;
+use comer_train::stroke_set::{self, Record};
+use rayon::prelude::*;
+
+use crate::common::{progress_bar, use_threads};
+
+/// Clean scans as recognition does, with the captions of a stroke set whose ids are the files' names.
+///
+/// Writes OUT_DIR/train/img/ID.png and OUT_DIR/train/caption.txt, for [[data]] of kind \"pictures\". Files without a record
+/// are left out.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  comer data clean scans/train --captions sets/crohme2023.jsonl --without sets/validation.jsonl --out sets/scans")]
+pub struct Arguments {
+    /// The folder of scans.
+    scans: PathBuf,
+    /// The stroke set with their captions.
+    #[arg(long, value_name = "JSONL")]
+    captions: PathBuf,
+    /// A stroke set whose writers are left out.
+    #[arg(long, value_name = "JSONL")]
+    without: Option<PathBuf>,
+    /// The folder to write; it must not exist.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Threads to use [default: all cores].
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    use_threads(arguments.threads)?;
+    if arguments.out.exists() {
+        bail!("{}: it exists already, expected a new folder", arguments.out.display());
+    }
+    let writers: BTreeSet<String> = match &arguments.without {
+        Some(path) => stroke_set::read(path)?.into_iter().filter_map(|record| record.writer).collect(),
+        None => BTreeSet::new(),
+    };
+    let records = stroke_set::read(&arguments.captions)?;
+    let known =
+        records.iter().filter(|record| record.writer.as_ref().is_none_or(|own| !writers.contains(own)));
+    let known: HashMap<&str, &Record> = known.map(|record| (&record.id[..], record)).collect();
+    let paths = find_files(&arguments.scans, &["jpg", "jpeg", "png"])?;
+    let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let scans: Vec<(&Record, &PathBuf)> =
+        paths.iter().filter_map(|path| Some((*known.get(&name(path)[..])?, path))).collect();
+    if scans.is_empty() {
+        bail!("{}: no picture has the name of a record", arguments.scans.display());
+    }
+    let unfinished = arguments.out.with_extension("part");
+    let images = unfinished.join("train/img");
+    fs::create_dir_all(&images).with_context(|| images.display().to_string())?;
+    let bar = progress_bar(scans.len());
+    let clean = |(record, path): &(&Record, &PathBuf)| -> Result<String> {
+        let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+        let picture = photo::read(&bytes, &photo::Options::default())?;
+        let file = picture.to_png()?;
+        picture.fit()?;
+        let place = images.join(format!("{}.png", record.id));
+        fs::write(&place, file).with_context(|| place.display().to_string())?;
+        bar.inc(1);
+        Ok(format!("{}\t{}\n", record.id, record.tokens))
+    };
+    let lines: Vec<(String, Result<String>)> =
+        scans.par_iter().map(|scan| (scan.0.id.clone(), clean(scan))).collect();
+    bar.finish_and_clear();
+    let mut captions = String::new();
+    for (id, line) in lines {
+        match line {
+            Ok(line) => captions += &line,
+            Err(error) => eprintln!("comer: left out: {id}: {error:#}"),
+        }
+    }
+    fs::write(unfinished.join("train/caption.txt"), &captions)?;
+    fs::rename(&unfinished, &arguments.out).with_context(|| arguments.out.display().to_string())?;
+    let text = format!(
+        "{}: {} pictures of {} scans\n",
+        arguments.out.display(),
+        captions.lines().count(),
+        paths.len()
+    );
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
