@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use comer::internal::photo;
+use comer::Input;
 use comer_eval::find_files;
 use comer_train::stroke_set::{self, Record};
 use rayon::prelude::*;
@@ -63,10 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     fs::create_dir_all(&images).with_context(|| images.display().to_string())?;
     let bar = progress_bar(scans.len());
     let clean = |(record, path): &(&Record, &PathBuf)| -> Result<String> {
-        let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-        let picture = photo::read(&bytes, &photo::Options::default())?;
-        let file = picture.to_png()?;
-        picture.fit()?;
+        let file = Input::from_path(path)?.image().to_png()?;
         let place = images.join(format!("{}.png", record.id));
         fs::write(&place, file).with_context(|| place.display().to_string())?;
         bar.inc(1);

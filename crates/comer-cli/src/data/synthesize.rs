@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use comer::internal::Vocab;
-use comer::internal::model_file::write_whole;
+use comer::internal::model_file::write_atomic;
 use comer_train::recipe::Recipe;
 use comer_train::samples::{Sample, Samples};
 use comer_train::stroke_set::{self, Record};
@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             };
             stroke_set::write(&arguments.out, &made.iter().map(record).collect::<Vec<_>>())?;
         }
-        Some("png") => write_whole(&arguments.out, &png(&sheet(&made, &vocab)?)?)?,
+        Some("png") => write_atomic(&arguments.out, &png(&sheet(&made, &vocab)?)?)?,
         _ => bail!("{}: expected a name ending in .jsonl or .png", arguments.out.display()),
     }
     Ok(ExitCode::SUCCESS)

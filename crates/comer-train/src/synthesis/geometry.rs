@@ -1,6 +1,6 @@
 //! Boxes around strokes, and strokes moved and resized.
 
-use comer::internal::ink::{Point, Stroke};
+use comer::{Point, Stroke};
 
 /// A box; y goes down.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use comer::internal::ink::{Point, Stroke};
 use comer::internal::{TokenId, Vocab};
+use comer::{Point, Stroke};
 use rand::{Rng, RngExt};
 use serde::Deserialize;
 

@@ -4,7 +4,7 @@
 //! height of a digit; y goes down from the baseline.
 
 use comer::internal::TokenId;
-use comer::internal::ink::{Point, Stroke};
+use comer::{Point, Stroke};
 use rand::{Rng, RngExt};
 
 use super::geometry::{Rect, fit, transform};

@@ -22,9 +22,9 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use comer::Ink;
-use comer::internal::ink::{Stroke, Symbol};
 use comer::internal::vocab::PAD;
 use comer::internal::{TokenId, Vocab};
+use comer::{InkSymbol, Stroke};
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
@@ -211,7 +211,7 @@ impl Synthesizer {
             names.extend(own.iter().map(|_| token));
             strokes.extend(own);
             let label = self.labels[token as usize].clone();
-            symbols.push(Symbol { label, strokes: (first..strokes.len()).collect() });
+            symbols.push(InkSymbol { label, strokes: (first..strokes.len()).collect() });
         }
         let ink = Ink::new(strokes).and_then(|ink| ink.with_symbols(symbols)).ok()?.with_scale(scale);
         let sample = Sample::with_ink(format!("made {number}"), tokens, ink, names).ok()?;
@@ -298,7 +298,7 @@ impl Synthesizer {
     }
 }
 
-fn strokes_of(symbol: &Symbol, ink: &Ink) -> Vec<Stroke> {
+fn strokes_of(symbol: &InkSymbol, ink: &Ink) -> Vec<Stroke> {
     symbol.strokes.iter().map(|&stroke| ink.strokes()[stroke].clone()).collect()
 }
 
@@ -309,7 +309,7 @@ fn find_layout(grammar: &Grammar, number: usize, sample: &Sample) -> Option<(usi
         return None;
     }
     let row = grammar.parse(&sample.tokens)?;
-    let mark = |symbol: &Symbol| Mark {
+    let mark = |symbol: &InkSymbol| Mark {
         token: sample.strokes[symbol.strokes[0]],
         place: Rect::of(symbol.strokes.iter().map(|&stroke| &ink.strokes()[stroke])),
     };

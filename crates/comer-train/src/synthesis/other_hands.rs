@@ -1,7 +1,7 @@
 //! Other hands: the symbols of a real layout written by somebody else.
 
+use comer::Stroke;
 use comer::internal::TokenId;
-use comer::internal::ink::Stroke;
 use rand::Rng;
 
 use super::geometry::{Rect, fit};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use comer::internal::TokenId;
-use comer::internal::ink::{Point, Stroke};
+use comer::{Point, Stroke};
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
 

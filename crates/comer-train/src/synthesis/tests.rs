@@ -1,6 +1,6 @@
 //! Synthesis as a whole, on a few expressions of boxes and zigzags.
 
-use comer::internal::ink::Point;
+use comer::Point;
 
 use super::*;
 use crate::stroke_set::Record;
@@ -34,7 +34,7 @@ fn training(vocab: &Vocab) -> Vec<Sample> {
         let symbols = leaves
             .iter()
             .enumerate()
-            .map(|(index, &leaf)| Symbol { label: vocab.decode(&[leaf]), strokes: vec![index] });
+            .map(|(index, &leaf)| InkSymbol { label: vocab.decode(&[leaf]), strokes: vec![index] });
         let strokes = leaves.iter().zip(places).flat_map(|(&leaf, &place)| glyph(leaf, place)).collect();
         let ink = Ink::new(strokes).unwrap().with_symbols(symbols.collect()).unwrap();
         let record = Record::of(caption, caption, &ink);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use comer::internal::ink::{Point, Stroke};
 use comer::internal::{TokenId, Vocab};
+use comer::{Point, Stroke};
 use rand::Rng;
 
 use super::geometry::{Rect, fit, transform};
