@@ -93,7 +93,7 @@ fn bench(model: &Path, set: &Path, threads: usize) -> f64 {
     let output = command.arg("--model").arg(model).arg("--data").arg(set).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    figures["pictures_per_second"].as_f64().unwrap()
+    figures["images_per_second"].as_f64().unwrap()
 }
 
 fn load_test(model: &Path) {
@@ -138,7 +138,7 @@ fn load_test(model: &Path) {
         mebibytes(start),
         mebibytes(most)
     );
-    println!("  comer bench, before, after {before:.2}, {after:.2} pictures a second");
+    println!("  comer bench, before, after {before:.2}, {after:.2} images/s");
     println!("  the recogniser alone       {:.2}, {:.2}", alone_before.0, alone_after.0);
     let share = |of: f64| 100.0 * figures.per_second / of;
     println!(

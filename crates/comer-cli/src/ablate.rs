@@ -1,10 +1,9 @@
-//! `comer ablate`: trains the paper's four models under one budget and writes its tables and its figure with our numbers.
+//! `comer ablate`: trains the four models of the paper under one budget and writes its tables and figure.
 
 mod tables;
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,52 +21,52 @@ use comer_train::samples::Samples;
 use comer_train::trainer::Trainer;
 use serde_json::json;
 
-use crate::common::{ModelArgument, use_threads};
-use crate::evaluate::Evaluation;
-use crate::train::{STOP, View, interrupt, open_backend, provenance, tell};
+use crate::args::{ModelArgs, ThreadArgs};
+use crate::evaluation::Evaluation;
+use crate::output::{message, print, report_json};
+use crate::training::{STOP, View, interrupt, open_backend, provenance, report_samples};
 
-/// Train Fusion, Cross, Self and BTTR under the same budget and seed, read the test sets with each, and write the
-/// paper's tables, its figure of lengths, and what each model left unread or read twice.
+/// Train BTTR, Self, Cross and Fusion with the same budget and seed, evaluate each on the test sets, and write the
+/// paper's tables, its figure of lengths, and how much ink each model left unread or read twice.
 ///
-/// An ablation that was stopped goes on where it was when the same command is given again. Each model's folder holds its
-/// run and a report for each set.
+/// An interrupted ablation resumes when the same command is run again. Each model's folder holds its run and a report
+/// per test set.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer ablate --data crohme.zip --out runs/ablation --epochs 30
   comer ablate --data crohme.zip --out runs/ablation --recipe configs/default.toml --device cuda:0
   comer ablate --data crohme.zip --ink inkml/train --out runs/two --recipe configs/ablation.toml --models bttr,fusion")]
 pub struct Arguments {
-    /// A CROHME zip or folder, with the sets to train and to test on.
+    /// CROHME folder or zip with the training and test splits.
     #[arg(long, value_name = "DIR_OR_ZIP")]
     data: PathBuf,
-    /// A folder for the runs, ablation.md, ablation.json and lengths.svg.
+    /// Output folder: the runs, ablation.md, ablation.json and lengths.svg.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Epochs of each run [default: the recipe's].
+    /// Epochs per run [default: the recipe's].
     #[arg(long, value_name = "N")]
     epochs: Option<NonZeroUsize>,
-    /// The recipe of all models but for the coverage [default: the paper's].
+    /// Recipe for all models; only the coverage differs [default: the paper's].
     #[arg(long, value_name = "FILE")]
     recipe: Option<PathBuf>,
-    /// Which models.
+    /// Models to train.
     #[arg(long, value_delimiter = ',', default_value = "bttr,self,cross,fusion")]
     #[arg(value_parser = MODELS.map(|(name, _)| name))]
     models: Vec<String>,
-    /// A folder of InkML files, whose names are those of the pictures, for variation of the strokes.
+    /// Folder of InkML files with the names of the images, for augmentation of the strokes.
     #[arg(long, value_name = "DIR")]
     ink: Vec<PathBuf>,
-    /// The sets to test on; those that the data lacks are left out.
+    /// Test splits; those that the data does not have are left out.
     #[arg(long, value_delimiter = ',', default_value = "2014,2016,2019")]
     test: Vec<String>,
-    /// Where to compute: cpu, cuda:0, cuda:0,cuda:1, wgpu.
+    /// Device: cpu, cuda:0, cuda:0,cuda:1, wgpu.
     #[arg(long, default_value = "cpu")]
     device: String,
-    /// Print the figures as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Threads to use [default: all cores].
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 /// The paper's models, in the order of its table.
@@ -78,14 +77,14 @@ const MODELS: [(&str, Coverage); 4] = [
     ("fusion", Coverage::Fusion),
 ];
 
-/// What a model reached: for each test set its report.
+/// A model's report for each test split.
 pub struct Ablated {
     pub name: &'static str,
     pub reports: Vec<(String, Report)>,
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    use_threads(arguments.threads)?;
+    arguments.threads.apply()?;
     let mut recipe = match &arguments.recipe {
         Some(path) => Recipe::open(path)?,
         None => Recipe::default(),
@@ -98,25 +97,25 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let tests: Vec<&String> = arguments.test.iter().filter(|test| splits.contains(test)).collect();
     if tests.is_empty() {
         bail!(
-            "{}: has none of the sets {:?} to test on, only {splits:?}",
+            "{}: has none of the test splits {:?}, expected some of {splits:?}",
             arguments.data.display(),
             arguments.test
         );
     }
     let samples = Samples::open(std::slice::from_ref(&arguments.data), &arguments.ink, &recipe, &vocab)?;
-    tell(&samples);
-    ctrlc::set_handler(interrupt).context("Ctrl-C cannot be watched")?;
+    report_samples(&samples);
+    ctrlc::set_handler(interrupt).context("cannot handle Ctrl-C")?;
     let mut results = Vec::new();
     for (name, coverage) in
         MODELS.into_iter().filter(|(name, _)| arguments.models.iter().any(|own| own == name))
     {
         recipe.model.coverage = coverage;
         let folder = arguments.out.join(name);
-        eprintln!("comer: {name}");
+        message(name);
         let trained = train(arguments, &recipe, &vocab, &samples, &folder)?;
         let reports = if trained { read(arguments, &folder, &tests)? } else { None };
         let Some(reports) = reports else {
-            eprintln!("comer: stopped; the same command goes on from here");
+            message("stopped; run the same command again to resume");
             return Ok(ExitCode::from(130));
         };
         results.push(Ablated { name, reports });
@@ -130,11 +129,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         true => format!("{figures:#}\n"),
         false => fs::read_to_string(arguments.out.join("ablation.md"))?,
     };
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Trains one model, from its checkpoint if there is one; answers whether it came to its end.
+/// Trains one model, from its checkpoint if there is one; returns whether it finished.
 fn train(
     arguments: &Arguments,
     recipe: &Recipe,
@@ -163,16 +162,17 @@ fn train(
     Ok(outcome.finished)
 }
 
-/// Reads the test sets with the model of a run; none if it was stopped from outside.
+/// Evaluates the model of a run on the test splits; none if stopped from outside.
 fn read(arguments: &Arguments, folder: &Path, tests: &[&String]) -> Result<Option<Vec<(String, Report)>>> {
     let best = folder.join("best.safetensors");
     let model = if best.exists() { best } else { folder.join("last.safetensors") };
-    let model = ModelArgument { model: Some(model) };
+    let model = ModelArgs { model: Some(model) };
     let report = |test: &&String| {
         let evaluation = Evaluation {
             model: &model,
             data: &arguments.data,
             split: test,
+            take: None,
             search: SearchConfig::default(),
             out: Some(&folder.join(test)),
             keep: true,
@@ -185,6 +185,6 @@ fn read(arguments: &Arguments, folder: &Path, tests: &[&String]) -> Result<Optio
 
 fn figures(result: &Ablated) -> serde_json::Value {
     let sets: HashMap<&String, serde_json::Value> =
-        result.reports.iter().map(|(test, report)| (test, crate::score::json(report))).collect();
+        result.reports.iter().map(|(test, report)| (test, report_json(report))).collect();
     json!({ "model": result.name, "sets": sets })
 }

@@ -1,6 +1,6 @@
-//! `comer bench`: how fast this machine recognises, beside its own matrix product in the same run.
+//! `comer bench`: measures recognition speed, beside sgemm in the same run.
 
-use std::io::Write;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -13,55 +13,55 @@ use gemm::Parallelism;
 use rayon::prelude::*;
 use serde_json::json;
 
-use crate::common::{ModelArgument, use_threads};
-use crate::recognize::SearchArguments;
+use crate::args::{ModelArgs, SearchArgs, ThreadArgs};
+use crate::output::{print, print_json};
 
-/// Measure recognition: the encoder's GFLOP/s beside this machine's sgemm, milliseconds a stage, pictures a second.
+/// Measure recognition speed: GFLOP/s of the encoder beside sgemm, milliseconds per stage, images per second.
 ///
-/// Everything takes its turn in each round and the best of the rounds counts, so that a busy machine slows all alike.
-/// One thread is measured in CPU time, several in wall time.
+/// Each round measures everything once, and the best round counts, so that other load affects all figures alike. One
+/// thread is measured in CPU time, several in wall time.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer bench --model fusion.safetensors --data crohme.zip --split 2014 --take 100
   comer bench --model fusion.safetensors --threads 2 --json")]
 pub struct Arguments {
     #[command(flatten)]
-    model: ModelArgument,
-    /// Pictures to read: a CROHME zip or folder [default: scribbles of usual sizes].
+    model: ModelArgs,
+    /// CROHME folder or zip with the images [default: synthetic images of typical sizes].
     #[arg(long, value_name = "DIR_OR_ZIP")]
     data: Option<PathBuf>,
-    /// The set of pictures.
+    /// Split of the data.
     #[arg(long, default_value = "2014")]
     split: String,
-    /// Read this many of them, spread over the set.
+    /// Number of images, evenly spread over the split.
     #[arg(long, value_name = "N", default_value_t = 50)]
     take: usize,
-    /// Rounds; the best one counts.
+    /// Number of rounds.
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
     #[command(flatten)]
-    search: SearchArguments,
-    /// Threads.
+    search: SearchArgs,
+    /// Number of threads.
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
-    /// Print the figures as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Width and height of scribbles: CROHME's median and about its 5th and 95th percentile.
+/// Width and height of synthetic images: CROHME's median and about its 5th and 95th percentile.
 const SIZES: [(usize, usize); 5] = [(82, 64), (160, 82), (265, 95), (340, 103), (668, 172)];
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.rounds == 0 || arguments.take == 0 {
         bail!("--rounds and --take: expected at least 1");
     }
-    use_threads(Some(arguments.threads))?;
+    ThreadArgs { threads: Some(arguments.threads) }.apply()?;
     let start = Instant::now();
     let recognizer = arguments.model.open()?;
     let opening = start.elapsed();
     let pictures = pictures(arguments)?;
-    let options = RecognizeOptions::new().search(arguments.search.config(1));
+    let options = RecognizeOptions::new().search(arguments.search.resolve(1)?);
     let clock = if arguments.threads == 1 { cpu_time } else { wall_time };
 
     let mut sgemm = Sgemm::new(768, arguments.threads);
@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let each = |time: Duration| time.as_secs_f64() * 1000.0 / pictures.len() as f64;
     let figures = json!({
         "threads": arguments.threads,
-        "pictures": pictures.len(),
+        "images": pictures.len(),
         "beam": arguments.search.beam,
         "open_milliseconds": opening.as_secs_f64() * 1000.0,
         "sgemm_gflops": sgemm,
@@ -86,15 +86,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         "encoder_percent_of_sgemm": 100.0 * encoder / sgemm,
         "encoder_milliseconds": each(encoding),
         "search_milliseconds": each(whole.saturating_sub(encoding)),
-        "pictures_per_second": pictures.len() as f64 / batch.as_secs_f64(),
+        "images_per_second": pictures.len() as f64 / batch.as_secs_f64(),
     });
-    let mut out = std::io::stdout().lock();
     if arguments.json {
-        writeln!(out, "{figures:#}")?;
+        print_json(&figures)?;
     } else {
+        let mut out = String::new();
         writeln!(
             out,
-            "{} pictures, {} thread(s), best of {} rounds",
+            "{} images, {} thread(s), best of {} rounds",
             pictures.len(),
             arguments.threads,
             arguments.rounds
@@ -102,13 +102,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         writeln!(out, "open the model     {:8.1} ms", opening.as_secs_f64() * 1000.0)?;
         writeln!(out, "sgemm 768^3        {sgemm:8.1} GFLOP/s")?;
         writeln!(out, "encoder            {encoder:8.1} GFLOP/s, {:.1} % of sgemm", 100.0 * encoder / sgemm)?;
-        writeln!(out, "encoder            {:8.2} ms a picture", each(encoding))?;
-        writeln!(out, "search             {:8.2} ms a picture", each(whole.saturating_sub(encoding)))?;
+        writeln!(out, "encoder            {:8.2} ms per image", each(encoding))?;
+        writeln!(out, "search             {:8.2} ms per image", each(whole.saturating_sub(encoding)))?;
         writeln!(
             out,
-            "throughput         {:8.2} pictures a second (wall)",
+            "throughput         {:8.2} images/s (wall)",
             pictures.len() as f64 / batch.as_secs_f64()
         )?;
+        print(out)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -126,7 +127,7 @@ fn pictures(arguments: &Arguments) -> Result<Vec<Input>> {
         set.samples.into_iter().step_by(step).map(|sample| Ok(Input::from_image(sample.picture)?)).collect();
     let pictures = pictures?;
     if pictures.is_empty() {
-        bail!("{}: no picture of split {:?} could be read", data.display(), arguments.split);
+        bail!("{}: no image of split {:?} could be read", data.display(), arguments.split);
     }
     Ok(pictures)
 }

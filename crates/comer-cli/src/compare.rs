@@ -1,8 +1,7 @@
-//! `comer compare`: two runs side by side, with what changed between them.
+//! `comer compare`: compares the predictions of two runs.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,24 +9,25 @@ use anyhow::Result;
 use comer_eval::bootstrap::{Comparison, compare_runs};
 use comer_eval::score::{FileScore, Protocol};
 
-use crate::score::TruthArguments;
+use crate::args::TruthArgs;
+use crate::output::{print, print_json};
 
-/// Compare the predictions of two runs: both ExpRates, how sure the difference is, and every formula that changed sides.
+/// Compare the predictions of two runs: both ExpRates, a confidence interval of the difference, and every formula that
+/// only one run has right.
 ///
-/// The interval holds the middle 95 % of the differences when the files are drawn anew 10 000 times, always with the
-/// same random numbers.
+/// The interval is the 95 % bootstrap interval over 10 000 resamplings of the files, with a fixed seed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer compare before.tsv after.tsv --truth data/2014
   comer compare runs/fusion runs/cross --truth crohme.zip --split 2014 --json")]
 pub struct Arguments {
-    /// The first run: predictions as a table, a zip or a folder, or the folder of a report.
+    /// First run: predictions as a table, a zip or a folder, or a report folder.
     before: PathBuf,
-    /// The second run.
+    /// Second run.
     after: PathBuf,
     #[command(flatten)]
-    truth: TruthArguments,
-    /// Print the comparison as JSON.
+    truth: TruthArgs,
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -37,14 +37,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (before, _) = arguments.truth.score(&truths, &arguments.before)?;
     let (after, _) = arguments.truth.score(&truths, &arguments.after)?;
     let compared = Protocol::ALL.map(|protocol| compare_runs(&before, &after, protocol));
-    let text = if arguments.json {
+    if arguments.json {
         let [official, caption, token] = &compared;
-        let record = serde_json::json!({ "official": official, "caption": caption, "token": token });
-        format!("{record:#}\n")
+        print_json(&serde_json::json!({ "official": official, "caption": caption, "token": token }))?;
     } else {
-        table(&compared) + &flips(&compared, &before, &after)
-    };
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+        print(table(&compared) + &flips(&compared, &before, &after))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -72,7 +70,7 @@ fn table(compared: &[Option<Comparison>; 3]) -> String {
     text
 }
 
-/// The formulas that changed sides by the first protocol that there is.
+/// The formulas that only one run has right, by the first protocol available.
 fn flips(compared: &[Option<Comparison>; 3], before: &[FileScore], after: &[FileScore]) -> String {
     let Some((protocol, comparison)) =
         Protocol::ALL.iter().zip(compared).find_map(|(protocol, found)| Some((protocol, found.as_ref()?)))

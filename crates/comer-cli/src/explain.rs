@@ -1,13 +1,4 @@
-//! `comer explain`: where a formula was read, as a picture, an animation or a page.
-
-mod animation;
-pub mod canvas;
-mod font;
-pub mod html;
-pub mod png;
-mod sheet;
-mod svg;
-pub mod view;
+//! `comer explain`: shows where each token was read, as an image, an animation or a page.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,56 +7,55 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use comer::alignment::Direction;
 use comer::internal::{Coverage, latex};
-use comer::{AlignmentDetail, Input, InputOptions, Recognition, RecognizeOptions, Recognizer, Token};
+use comer::{AlignmentDetail, Input, InputOptions, RecognizeOptions, Recognizer, Token};
 
-use crate::common::{ModelArgument, use_threads};
-use crate::recognize::SearchArguments;
-use view::{Choice, Map, View};
+use crate::args::{ModelArgs, SearchArgs, ThreadArgs};
+use crate::explanation::view::{Choice, Map, View};
+use crate::explanation::{animation, html, png, sheet, svg};
+use crate::output::message;
 
-/// Show how a formula is read: where the model looked for each token, what its refinement held back, what it had read.
+/// Show how a formula was read: attention, refinement and coverage of each token.
 ///
-/// The ending of the output decides what is made: .html a page with every map of both directions, .png or .svg a sheet
-/// with a panel for each step, .gif an animation. Ink that was never looked at is outlined in red, ink that was read
-/// twice in violet.
+/// The extension of --out selects the format: .html is a page with every map of both directions, .png and .svg have one
+/// panel per step, .gif is an animation. Unread ink is outlined in red, ink that was read twice in violet.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer explain photo.jpg --out reading.html
   comer explain ink.inkml --out sheet.png --map refinement --layer 3
   comer explain ink.inkml --out wrong.gif --map attention --formula 'x^{2}'")]
 pub struct Arguments {
-    /// A picture or ink, or - for stdin.
+    /// Image or ink file, or - for stdin.
     input: PathBuf,
-    /// Where to write: a .html, .png, .gif or .svg file.
+    /// Output file: .html, .png, .gif or .svg.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     #[command(flatten)]
-    model: ModelArgument,
-    /// What to show [default: refinement, or attention if the model has no refinement]; a page starts with it.
+    model: ModelArgs,
+    /// Map to show, or to show first on a page [default: refinement, or attention if the model has none].
     #[arg(long, value_enum)]
     map: Option<Map>,
-    /// The decoder's layer, from 1 [default: the mean over all].
+    /// Decoder layer, from 1 [default: the mean over all].
     #[arg(long, value_name = "N")]
     layer: Option<usize>,
-    /// The layer's head, from 1 [default: the mean over all].
+    /// Attention head, from 1 [default: the mean over all].
     #[arg(long, value_name = "N")]
     head: Option<usize>,
-    /// Show the direction that reads from the right.
+    /// Show the right-to-left direction.
     #[arg(long)]
     right_to_left: bool,
-    /// Show how this formula is read off the picture instead of the best one.
+    /// Explain this formula instead of the best answer.
     #[arg(long, value_name = "LATEX")]
     formula: Option<String>,
     #[command(flatten)]
-    search: SearchArguments,
-    /// Take pictures as they are (white ink on black): nothing is cleaned, cropped or scaled.
+    search: SearchArgs,
+    /// Use images as they are (white ink on black): no cleaning, cropping or scaling.
     #[arg(long)]
     raw: bool,
-    /// Threads to use [default: all cores].
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
-/// What to make.
+/// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Format {
     Html,
@@ -82,18 +72,17 @@ impl Format {
             "png" => Self::Png,
             "gif" => Self::Gif,
             "svg" => Self::Svg,
-            _ => bail!("{}: cannot tell what to write, expected .html, .png, .gif or .svg", path.display()),
+            _ => bail!("{}: unknown format, expected .html, .png, .gif or .svg", path.display()),
         })
     }
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    use_threads(arguments.threads)?;
-    // Nobody is to wait for a recognition whose result cannot be written.
+    arguments.threads.apply()?;
+    // Checked before the recognition, which takes longer.
     let format = Format::of(&arguments.out)?;
     let name = arguments.input.display().to_string();
-    let search = arguments.search.config(1);
-    search.validate()?;
+    let search = arguments.search.resolve(1)?;
     let recognizer = arguments.model.open()?;
     let choice = choice(arguments, &recognizer)?;
     let bytes = read(&arguments.input).with_context(|| name.clone())?;
@@ -122,18 +111,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     comer::internal::model_file::write_atomic(&arguments.out, &file)?;
     let latex = latex::write(tokens.iter().map(|token| token.text.as_str()));
-    eprintln!("comer: {}: {latex}; {}", arguments.out.display(), view.verdict());
+    message(format_args!("{}: {latex}; {}", arguments.out.display(), view.verdict()));
     Ok(ExitCode::SUCCESS)
-}
-
-/// The page of a recognition with its full alignment, for those who wrote the picture just now.
-pub fn page(recognizer: &Recognizer, input: &Input, recognition: &Recognition) -> Result<String> {
-    let refined = recognizer.config().coverage != Coverage::None;
-    let map = if refined { Map::Refinement } else { Map::Attention };
-    let choice = Choice { map, layer: None, head: None, direction: Direction::LeftToRight };
-    let alignment = recognition.alignment.as_ref().context("no alignment was made")?;
-    let view = View { picture: input.image(), tokens: &recognition.best.tokens, alignment };
-    html::html("Where the model looked", &view, &choice)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
@@ -166,6 +145,3 @@ fn choice(arguments: &Arguments, recognizer: &Recognizer) -> Result<Choice> {
     let direction = if arguments.right_to_left { Direction::RightToLeft } else { Direction::LeftToRight };
     Ok(Choice { map, layer, head: number("head", arguments.head, config.heads)?, direction })
 }
-
-#[cfg(test)]
-mod tests;

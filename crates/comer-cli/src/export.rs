@@ -13,7 +13,8 @@ use comer::internal::TokenId;
 use comer::internal::vocab::{EOS, PAD, SOS};
 use serde_json::json;
 
-use crate::common::ModelArgument;
+use crate::args::ModelArgs;
+use crate::output::message;
 
 /// Export a model to ONNX.
 ///
@@ -28,7 +29,7 @@ pub struct Arguments {
     /// The folder to write to; created if it does not exist.
     out: PathBuf,
     #[command(flatten)]
-    model: ModelArgument,
+    model: ModelArgs,
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -43,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     write(&out.join("encoder.onnx"), &encoder::graph(&model).into_model("encoder", &metadata))?;
     write(&out.join("decoder_step.onnx"), &decoder::graph(&model).into_model("decoder_step", &metadata))?;
     write(&out.join("vocab.json"), serde_json::to_string_pretty(&vocab)?.as_bytes())?;
-    eprintln!("{}: encoder.onnx, decoder_step.onnx, vocab.json", out.display());
+    message(format_args!("{}: encoder.onnx, decoder_step.onnx, vocab.json", out.display()));
     Ok(ExitCode::SUCCESS)
 }
 

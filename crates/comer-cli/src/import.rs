@@ -1,4 +1,4 @@
-//! `comer import`: a checkpoint of the authors' implementation becomes a model file.
+//! `comer import`: converts a PyTorch checkpoint to a model file.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,30 +9,31 @@ use comer::internal::checkpoint::{self, Hints};
 use comer::internal::weights::parameter_count;
 use comer::internal::{Coverage, Precision};
 
-use crate::common::read_vocab;
+use crate::args::read_vocab;
+use crate::output::message;
 
-/// Turn a checkpoint of the authors' PyTorch implementation into a model file.
+/// Convert a PyTorch checkpoint of the reference implementation to a model file.
 ///
-/// Reads a Lightning `.ckpt`, a plain `.pt` or a `.safetensors`. Nothing of the file is executed.
+/// Reads a Lightning .ckpt, a plain .pt or a .safetensors file. No code in the file is executed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer import epoch=151.ckpt fusion.safetensors
   comer import weights.pt small.safetensors --f16 --vocab tokens.txt --heads 8 --coverage cross")]
 pub struct Arguments {
-    /// The checkpoint to read.
+    /// Checkpoint to read.
     checkpoint: PathBuf,
-    /// The model file to write.
+    /// Model file to write.
     model: PathBuf,
-    /// Store the weights in 16 bits: half the size.
+    /// Store the weights in 16 bits, which halves the size.
     #[arg(long)]
     f16: bool,
-    /// The tokens, one per line, in the order of training [default: CROHME's 110].
+    /// Vocabulary, one token per line, in the order of training [default: CROHME's 110].
     #[arg(long, value_name = "FILE")]
     vocab: Option<PathBuf>,
-    /// Attention heads, if the checkpoint does not tell.
+    /// Attention heads, if the checkpoint does not say.
     #[arg(long, value_name = "N")]
     heads: Option<usize>,
-    /// What the refinement looks at, if the checkpoint does not tell.
+    /// Coverage, if the checkpoint does not say.
     #[arg(long)]
     coverage: Option<CoverageArgument>,
 }
@@ -63,12 +64,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let model = checkpoint::import(&arguments.checkpoint, vocab, &hints)?;
     let precision = if arguments.f16 { Precision::F16 } else { Precision::F32 };
     model.save(&arguments.model, precision)?;
-    eprintln!(
+    message(format_args!(
         "{}: {:?} coverage, {} tokens, {} parameters",
         arguments.model.display(),
         model.config.coverage,
         model.vocab.len(),
         parameter_count(&model.config, model.vocab.len()),
-    );
+    ));
     Ok(ExitCode::SUCCESS)
 }

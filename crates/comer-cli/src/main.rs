@@ -1,29 +1,44 @@
-//! The `comer` program: parses the command line and hands over to one file per subcommand.
+//! The `comer` program: parses the command line and runs one subcommand.
 
 #[cfg(feature = "train")]
 mod ablate;
+mod args;
 mod bench;
-mod common;
 mod compare;
+mod completions;
 mod data;
 mod evaluate;
+mod evaluation;
 mod explain;
+mod explanation;
 mod export;
 mod import;
+mod man;
 mod model;
+mod output;
 mod recognize;
 mod score;
 mod serve;
 #[cfg(feature = "train")]
 mod train;
+#[cfg(feature = "train")]
+mod training;
+mod version;
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use anyhow::Result;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Handwritten mathematics in, LaTeX out.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(name = "comer", version = version::SHORT, long_version = version::LONG.as_str(), arg_required_else_help = true)]
+#[command(after_help = "Examples:
+  comer recognize photo.jpg
+  comer serve
+  comer help recognize")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -46,10 +61,34 @@ enum Command {
     Train(train::Arguments),
     #[cfg(feature = "train")]
     Ablate(ablate::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            if let Some(suggestion) = suggestion(&error) {
+                eprintln!("{suggestion}");
+                return ExitCode::from(2);
+            }
+            error.exit();
+        }
+    };
+    match run(arguments.command) {
+        Ok(code) => code,
+        // The reader has seen enough, as in `comer ... | head`.
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::message(format_args!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    match command {
         Command::Recognize(arguments) => recognize::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Evaluate(arguments) => evaluate::run(&arguments),
@@ -65,12 +104,22 @@ fn main() -> ExitCode {
         Command::Train(arguments) => train::run(&arguments),
         #[cfg(feature = "train")]
         Command::Ablate(arguments) => ablate::run(&arguments),
-    };
-    match result {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("comer: {error:#}");
-            ExitCode::FAILURE
-        }
+        Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
+        Command::Man(arguments) => man::run(&arguments, Arguments::command()),
     }
+}
+
+/// What to say when the first argument is a file and not a command.
+fn suggestion(error: &clap::Error) -> Option<String> {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let path = std::env::args_os().nth(1)?;
+    let path = Path::new(&path);
+    let extension = path.extension().unwrap_or_default();
+    let is_input = comer::Input::EXTENSIONS.iter().any(|own| extension.eq_ignore_ascii_case(own));
+    (path.exists() || is_input).then(|| {
+        let path = path.display();
+        format!("comer: {path} is not a command; to recognize a file:\n  comer recognize {path}")
+    })
 }

@@ -1,6 +1,5 @@
-//! `comer model`: what a model file is, and one file made of it: halved, noted upon, or the mean of several.
+//! `comer model`: describes a model file, or writes a new one: in half precision, with notes, or averaged.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,9 +8,10 @@ use comer::internal::weights::parameter_count;
 use comer::internal::{ModelFile, Precision};
 use serde_json::{Value, json};
 
-use crate::common::ModelArgument;
+use crate::args::ModelArgs;
+use crate::output::{message, print, print_json};
 
-/// Show what a model file is and what made it; with --out, write it anew.
+/// Describe a model file; with --out, write a copy in half precision, with notes, or the mean of several.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer model
@@ -19,26 +19,29 @@ use crate::common::ModelArgument;
   comer model runs/default/best.safetensors --out small.safetensors --f16 --note author=me
   comer model epoch38.safetensors epoch39.safetensors epoch40.safetensors --out mean.safetensors")]
 pub struct Arguments {
-    /// The model files; several are averaged, which needs --out [default: the one that recognises].
+    /// Model files; several are averaged, which needs --out [default: the model of recognize].
     models: Vec<PathBuf>,
-    /// The model file to write.
+    /// Model file to write.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Store the weights in 16 bits: half the size.
+    /// Store the weights in 16 bits, which halves the size.
     #[arg(long, requires = "out")]
     f16: bool,
-    /// Add this to what the file tells about its making.
+    /// Add an entry to the provenance.
     #[arg(long, value_name = "KEY=VALUE", requires = "out")]
     note: Vec<String>,
-    /// Print it as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let mut license = None;
     let mut models = arguments.models.iter().map(ModelFile::open).collect::<comer::Result<Vec<_>>>()?;
     if models.is_empty() {
-        models.push(ModelArgument::from_environment().read()?);
+        let model = ModelArgs::from_environment();
+        license = model.license();
+        models.push(model.read()?);
     }
     let count = models.len();
     if count > 1 && arguments.out.is_none() {
@@ -53,19 +56,17 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     if let Some(path) = &arguments.out {
         model.save(path, if arguments.f16 { Precision::F16 } else { Precision::F32 })?;
-        eprintln!("comer: {}", path.display());
+        message(path.display());
     }
     let parameters = parameter_count(&model.config, model.vocab.len());
-    let text = match arguments.json {
-        true => {
-            let tokens = model.vocab.tokens();
-            let all = json!({ "config": model.config, "tokens": tokens, "parameters": parameters,
-                "provenance": model.provenance });
-            format!("{all:#}\n")
-        }
-        false => describe(&model, parameters),
-    };
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    if arguments.json {
+        let tokens = model.vocab.tokens();
+        print_json(&json!({ "config": model.config, "tokens": tokens, "parameters": parameters,
+            "license": license, "provenance": model.provenance }))?;
+    } else {
+        let license = license.map(|license| format!("license: {license} (non-commercial use)\n"));
+        print(describe(&model, parameters) + &license.unwrap_or_default())?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,12 +1,12 @@
-//! `comer serve`: a page to write on, and the same over HTTP for programs.
+//! `comer serve`: a web page to write on, and an HTTP API.
 
 mod answer;
 mod api;
-mod around;
 mod body;
 mod connection;
 mod limits;
 mod metrics;
+mod middleware;
 mod page;
 mod problem;
 mod queue;
@@ -25,14 +25,15 @@ use axum::Router;
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
-use crate::common::ModelArgument;
+use crate::args::ModelArgs;
+use crate::output::message;
 use limits::Limits;
 use state::State;
 
-/// Write formulas on a page in the browser, and read them over HTTP.
+/// Serve a web page to write formulas on, and an HTTP API.
 ///
-/// The page is part of the program: nothing is loaded from elsewhere, and nothing that is sent here is kept. Talk (one
-/// line a request) goes to stderr. SIGTERM and Ctrl-C end it when what it began is done.
+/// The page is part of the program and loads nothing from elsewhere; requests are not stored. Each request is logged to
+/// stderr. SIGTERM and Ctrl-C stop the server after the requests in progress.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer serve                                # then open http://127.0.0.1:8765
@@ -40,27 +41,27 @@ use state::State;
   curl -F image=@photo.jpg http://127.0.0.1:8765/api/recognize")]
 pub struct Arguments {
     #[command(flatten)]
-    model: ModelArgument,
-    /// Address and port; only this machine unless told otherwise. Port 0 takes a free one.
+    model: ModelArgs,
+    /// Address and port to listen on; port 0 picks a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8765")]
     listen: SocketAddr,
-    /// Formulas read at the same time, each on one core [default: all cores].
+    /// Formulas recognized at the same time, each on one core [default: all cores].
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Requests that may wait for a core; more are told to come again.
+    /// Requests that may wait for a core. Excess requests get 503 with Retry-After.
     #[arg(long, value_name = "N", default_value_t = Limits::default().queue)]
     queue: usize,
-    /// Most mebibytes of a request.
+    /// Largest request body in MiB.
     #[arg(long, value_name = "N", default_value_t = Limits::default().body >> 20)]
     max_body: usize,
-    /// Most seconds that a request may take, its waiting included.
+    /// Time limit of a request in seconds, waiting included.
     #[arg(long, value_name = "N", default_value_t = Limits::default().work_time.as_secs())]
     max_seconds: u64,
-    /// Let pages of this origin (such as https://example.org) use the interface; may be given several times.
+    /// Allow pages of this origin (such as https://example.org) to use the API; may be repeated.
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
-    /// Do not write a line for each request.
-    #[arg(long)]
+    /// Do not log requests.
+    #[arg(short, long)]
     quiet: bool,
 }
 
@@ -78,12 +79,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     limits.validate()?;
     let origins =
-        arguments.allow_origin.iter().map(|origin| around::origin(origin)).collect::<Result<_>>()?;
+        arguments.allow_origin.iter().map(|origin| middleware::origin(origin)).collect::<Result<_>>()?;
     let recognizer = arguments.model.open()?;
     let state = Arc::new(State::new(recognizer, limits, threads, origins, !arguments.quiet));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.min(4))
-        // Every recognition that may run has its thread at once.
+        // Every running recognition has a thread.
         .max_blocking_threads(threads + 1)
         .enable_all()
         .build()
@@ -92,14 +93,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let listener = TcpListener::bind(arguments.listen)
             .await
             .with_context(|| format!("--listen {}: cannot listen there", arguments.listen))?;
-        eprintln!("comer: write on http://{} (Ctrl-C ends)", listener.local_addr()?);
+        message(format_args!("listening on http://{} (Ctrl-C stops)", listener.local_addr()?));
         connection::serve(listener, app(state.clone()), state.limits, stop_signal()?).await;
-        eprintln!("comer: ended");
+        message("stopped");
         Ok(ExitCode::SUCCESS)
     })
 }
 
-/// All that is served.
+/// The routes.
 pub fn app(state: Arc<State>) -> Router {
     let page = page::FILES.iter().fold(Router::new(), |router, file| {
         router.route(file.path, get(move || std::future::ready(file.response())))
@@ -112,11 +113,11 @@ pub fn app(state: Arc<State>) -> Router {
         .route("/metrics", get(api::metrics))
         .fallback(api::not_found)
         .method_not_allowed_fallback(api::not_allowed)
-        .layer(axum::middleware::from_fn_with_state(state.clone(), around::around))
+        .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::handle))
         .with_state(state)
 }
 
-/// Ends when the program is told to.
+/// Completes on SIGTERM or Ctrl-C.
 fn stop_signal() -> Result<impl Future<Output = ()>> {
     #[cfg(unix)]
     {

@@ -49,4 +49,10 @@ fn a_set_is_read_and_scored_and_a_broken_picture_costs_one_file() {
     assert_eq!(written, ["predictions.tsv", "report.html", "report.json", "report.md"]);
     let predictions = fs::read_to_string(out.join("predictions.tsv")).unwrap();
     assert_eq!(predictions.lines().count(), 3, "{predictions}");
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+    command.args(["evaluate", "--split", "own", "--json", "--greedy", "--take", "2", "--model"]).arg(&model);
+    let output = command.arg("--data").arg(folder.path().join("set")).output().unwrap();
+    let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&figures["files"], &figures["missing"]), (&Value::from(2), &Value::from(0)));
 }

@@ -176,11 +176,11 @@ fn what_cannot_be_done_at_all_says_why() {
     fs::create_dir(&empty).unwrap();
     let output = place.run(&[&empty], &[]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("no picture or ink"), "{output:?}");
+    assert!(text(&output.stderr).contains("no images or ink"), "{output:?}");
 
     let png = place.write("cross.png", cross().to_png().unwrap());
     let output = place.run(&[&png], &["--beam", "0"]);
-    assert!(!output.status.success() && text(&output.stderr).contains("beam"), "{output:?}");
+    assert!(!output.status.success() && text(&output.stderr).contains("--beam 0: expected"), "{output:?}");
 }
 
 #[test]
@@ -199,6 +199,53 @@ fn the_bundled_model_reads_the_samples_without_any_setup() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn nbest_prints_one_line_per_answer() {
+    let place = Place::new();
+    let png = place.write("cross.png", cross().to_png().unwrap());
+    let one = text(&place.run(&[&png], &[]).stdout);
+    let three = text(&place.run(&[&png], &["--nbest", "3"]).stdout);
+    let lines: Vec<&str> = three.lines().collect();
+    assert_eq!(lines.len(), 3, "{three}");
+    assert_eq!(lines[0], one.trim_end());
+    assert!(lines[1] != lines[0] && lines[2] != lines[1], "{three}");
+    let other = place.write("other.inkml", CROSS);
+    let both = text(&place.run(&[&png, &other], &["--nbest", "2"]).stdout);
+    assert_eq!(both.lines().filter(|line| line.contains("cross.png\t")).count(), 2, "{both}");
+    assert_eq!(both.lines().filter(|line| line.contains("other.inkml\t")).count(), 2, "{both}");
+}
+
+#[test]
+fn quiet_and_verbose_change_stderr_only() {
+    let place = Place::new();
+    let png = place.write("cross.png", cross().to_png().unwrap());
+    let missing = place.folder.path().join("missing.png");
+    let plain = place.run(&[&png, &missing], &[]);
+    let quiet = place.run(&[&png, &missing], &["-q"]);
+    let verbose = place.run(&[&png, &missing], &["-v"]);
+    for output in [&plain, &quiet, &verbose] {
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(text(&output.stdout), text(&plain.stdout));
+    }
+    assert!(text(&plain.stderr).contains("missing.png"), "{plain:?}");
+    assert!(quiet.stderr.is_empty(), "{quiet:?}");
+    assert!(text(&verbose.stderr).contains("cross.png: confidence "), "{verbose:?}");
+}
+
+/// A reader that closes its end, as `head` does, is not an error.
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_is_silent() {
+    let place = Place::new();
+    let png = place.write("cross.png", cross().to_png().unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+    command.arg("recognize").arg(&png).arg("--model").arg(&place.model).stderr(Stdio::piped());
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.stdout(writer).spawn().unwrap().wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
 #[test]

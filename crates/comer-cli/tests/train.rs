@@ -209,7 +209,7 @@ fn killed_or_interrupted_and_resumed_a_run_is_the_same_to_the_last_digit() {
         assert_eq!(child.wait().unwrap().code(), code, "{name}");
         let before = log(&out).lines().count();
         let output = done(place.train(&recipe, &out, &["--resume", "--threads", "1"]));
-        assert!(errors(&output).contains("going on after"), "{output:?}");
+        assert!(errors(&output).contains("resuming after"), "{output:?}");
         assert_eq!(log(&out), expected, "{name} after {before} lines");
         let weights = [&whole, &out]
             .map(|run| comer::internal::ModelFile::open(run.join("last.safetensors")).unwrap().weights);
@@ -314,7 +314,7 @@ fn an_ablation_writes_the_papers_tables_and_goes_on_where_it_was() {
     assert!(figures["models"][0]["sets"]["2014"]["ink"]["unread"].is_f64(), "{figures}");
     let figure = fs::read_to_string(out.join("lengths.svg")).unwrap();
     assert_eq!(figure.matches("<polyline").count(), 4, "{figure}");
-    assert_eq!(ablate("going on after 48 pictures read before"), figures);
+    assert_eq!(ablate("resuming after 48 formulas"), figures);
 }
 
 #[test]

@@ -7,7 +7,6 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,7 +19,8 @@ use comer_eval::{Dialect, LabelGraph};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::common::{progress_bar, read_vocab, use_threads};
+use crate::args::{ThreadArgs, read_vocab};
+use crate::output::{Progress, print};
 
 /// Check a data set in the layout of CROHME: counts, sizes, broken files and captions, duplicates, leaks between splits.
 ///
@@ -55,9 +55,8 @@ pub struct Arguments {
     /// Print everything as JSON.
     #[arg(long)]
     json: bool,
-    /// Threads to use [default: all cores].
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 /// What was found in one split.
@@ -81,7 +80,7 @@ struct Findings {
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    use_threads(arguments.threads)?;
+    arguments.threads.apply()?;
     let vocab = read_vocab(arguments.vocab.as_deref())?;
     if arguments.data.extension().is_some_and(|ending| ending == "jsonl") {
         #[cfg(feature = "train")]
@@ -97,13 +96,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if splits.is_empty() {
         bail!("{}: no split, expected folders with caption.txt and img/", arguments.data.display());
     }
-    let bar = progress_bar(splits.len());
+    let progress = Progress::new(splits.len());
     let mut found = Vec::new();
     for split in splits.into_iter().collect::<BTreeSet<_>>() {
         found.push(Findings::of(split.clone(), Dataset::open(&arguments.data, &split)?, &vocab));
-        bar.inc(1);
+        progress.advance();
     }
-    bar.finish_and_clear();
+    drop(progress);
     let leaks = leaks(&found);
     let broken = !leaks.is_empty() || found.iter().any(Findings::is_broken);
     let text = if arguments.json {
@@ -113,7 +112,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         table(&found, &leaks)
     };
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    print(text)?;
     Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

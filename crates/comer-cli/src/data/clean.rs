@@ -12,7 +12,8 @@ use comer_eval::find_files;
 use comer_train::stroke_set::{self, Record};
 use rayon::prelude::*;
 
-use crate::common::{progress_bar, use_threads};
+use crate::args::ThreadArgs;
+use crate::output::{Progress, message, print};
 
 /// Clean scans as recognition does, with the captions of a stroke set whose ids are the files' names.
 ///
@@ -33,13 +34,12 @@ pub struct Arguments {
     /// The folder to write; it must not exist.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Threads to use [default: all cores].
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    use_threads(arguments.threads)?;
+    arguments.threads.apply()?;
     if arguments.out.exists() {
         bail!("{}: it exists already, expected a new folder", arguments.out.display());
     }
@@ -61,22 +61,22 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let unfinished = arguments.out.with_extension("part");
     let images = unfinished.join("train/img");
     fs::create_dir_all(&images).with_context(|| images.display().to_string())?;
-    let bar = progress_bar(scans.len());
+    let progress = Progress::new(scans.len());
     let clean = |(record, path): &(&Record, &PathBuf)| -> Result<String> {
         let file = Input::from_path(path)?.image().to_png()?;
         let place = images.join(format!("{}.png", record.id));
         fs::write(&place, file).with_context(|| place.display().to_string())?;
-        bar.inc(1);
+        progress.advance();
         Ok(format!("{}\t{}\n", record.id, record.tokens))
     };
     let lines: Vec<(String, Result<String>)> =
         scans.par_iter().map(|scan| (scan.0.id.clone(), clean(scan))).collect();
-    bar.finish_and_clear();
+    drop(progress);
     let mut captions = String::new();
     for (id, line) in lines {
         match line {
             Ok(line) => captions += &line,
-            Err(error) => eprintln!("comer: left out: {id}: {error:#}"),
+            Err(error) => message(format_args!("left out: {id}: {error:#}")),
         }
     }
     fs::write(unfinished.join("train/caption.txt"), &captions)?;
@@ -87,6 +87,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         captions.lines().count(),
         paths.len()
     );
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    print(text)?;
     Ok(ExitCode::SUCCESS)
 }

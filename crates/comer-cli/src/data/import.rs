@@ -4,7 +4,6 @@ mod boxes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -18,7 +17,8 @@ use comer_train::stroke_set::{self, Record};
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use crate::common::{read_vocab, use_threads};
+use crate::args::{ThreadArgs, read_vocab};
+use crate::output::{message, print};
 
 /// Make a stroke set of InkML or of other JSON lines, for the [[data]] of a recipe.
 ///
@@ -56,9 +56,8 @@ pub struct Arguments {
     /// The tokens of the captions, one per line [default: CROHME's 110].
     #[arg(long, value_name = "FILE")]
     vocab: Option<PathBuf>,
-    /// Threads to use [default: all cores].
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 /// Which of the writers.
@@ -101,7 +100,7 @@ struct Import {
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    use_threads(arguments.threads)?;
+    arguments.threads.apply()?;
     let vocab = read_vocab(arguments.vocab.as_deref())?;
     let captions = match &arguments.captions {
         Some(path) => Some(captions(path, &arguments.split)?.collect()),
@@ -130,7 +129,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     for (kind, (count, first)) in &left_out {
-        eprintln!("comer: {count} left out: {kind}, the first {first}");
+        message(format_args!("{count} left out: {kind}, the first {first}"));
     }
     if records.is_empty() {
         bail!("none of the records could be used");
@@ -143,7 +142,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         records.len(),
         writers.len()
     );
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

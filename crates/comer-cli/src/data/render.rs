@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,7 +12,8 @@ use comer_eval::{Dialect, LabelGraph, find_files};
 use rayon::prelude::*;
 use serde_json::json;
 
-use crate::common::{progress_bar, read_vocab, use_threads};
+use crate::args::{ThreadArgs, read_vocab};
+use crate::output::{Progress, message, print};
 
 /// Draw every .inkml below a folder as CROHME's pictures are drawn, with captions in the tokens of a vocabulary.
 ///
@@ -39,9 +39,8 @@ pub struct Arguments {
     /// Print what was done as JSON.
     #[arg(long)]
     json: bool,
-    /// Threads to use [default: all cores].
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 /// A file of ink and the name that its picture gets.
@@ -54,7 +53,7 @@ struct Source {
 const MOST_NAMED: usize = 10;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    use_threads(arguments.threads)?;
+    arguments.threads.apply()?;
     let normalizer = Normalizer::new(read_vocab(arguments.vocab.as_deref())?.tokens());
     let split = split_name(arguments)?;
     let place = arguments.out_dir.join(&split);
@@ -68,16 +67,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let sources = name_all(paths);
 
     let unfinished = Unfinished::create(&arguments.out_dir, &split)?;
-    let bar = progress_bar(sources.len());
+    let progress = Progress::new(sources.len());
     let drawn: Vec<Result<(&str, String), String>> = sources
         .par_iter()
         .map(|source| {
             let line = draw(source, &normalizer, &unfinished.folder);
-            bar.inc(1);
+            progress.advance();
             line
         })
         .collect();
-    bar.finish_and_clear();
+    drop(progress);
 
     let relative = |path: &Path| {
         path.strip_prefix(&arguments.inkml_dir)
@@ -101,10 +100,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let count = sources.len() - left_out.len();
     for (file, reason) in left_out.iter().take(MOST_NAMED) {
-        eprintln!("comer: left out: {file}: {reason}");
+        message(format_args!("left out: {file}: {reason}"));
     }
     for (file, name) in &renamed {
-        eprintln!("comer: {file}: the name is taken, its picture is {name}");
+        message(format_args!("{file}: the name is taken, its picture is {name}"));
     }
     if count == 0 {
         bail!("{}: none of its {} files could be drawn", arguments.inkml_dir.display(), sources.len());
@@ -130,7 +129,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             sources.len()
         )
     };
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

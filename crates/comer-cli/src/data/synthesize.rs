@@ -12,9 +12,10 @@ use comer_train::stroke_set::{self, Record};
 use comer_train::synthesis::Kind;
 use rayon::prelude::*;
 
-use crate::common::use_threads;
-use crate::explain::canvas::Canvas;
-use crate::explain::png::png;
+use crate::args::ThreadArgs;
+use crate::explanation::canvas::Canvas;
+use crate::explanation::png::png;
+use crate::output::message;
 
 /// Make samples as the [[data]] of kind "synthesis" of a recipe does, and write them down.
 ///
@@ -41,9 +42,8 @@ pub struct Arguments {
     /// The seed [default: the recipe's].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Threads to use [default: all cores].
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 /// Ways to make a sample.
@@ -58,14 +58,14 @@ enum KindName {
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    use_threads(arguments.threads)?;
+    arguments.threads.apply()?;
     let vocab = Vocab::crohme();
     let recipe = Recipe::open(&arguments.recipe)?;
     let samples = Samples::open(std::slice::from_ref(&arguments.data), &[], &recipe, &vocab)?;
     let synthesizer = samples.sets.iter().find_map(|set| set.synthesizer.as_ref()).with_context(|| {
         format!("{}: expected [[data]] of kind \"synthesis\"", arguments.recipe.display())
     })?;
-    eprintln!("comer: {}", synthesizer.describe());
+    message(synthesizer.describe());
     let seed = arguments.seed.unwrap_or(recipe.seed);
     let make = |number: u64| {
         let kind = match arguments.kind {

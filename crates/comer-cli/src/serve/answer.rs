@@ -3,7 +3,7 @@
 use comer::{Input, Recognition};
 use serde_json::{Value, json};
 
-use crate::recognize::{add_alignment, recognition_json};
+use crate::output::{add_alignment, recognition_json};
 
 /// What was read, with MathML and the strokes of each token if wanted.
 pub fn answer(recognition: &Recognition, input: &Input, mathml: bool) -> Value {

@@ -17,7 +17,7 @@ use super::problem::Problem;
 use super::queue::{Refused, Stop};
 use super::request::{self, Upload, Wanted};
 use super::state::State;
-use crate::explain;
+use crate::explanation;
 
 /// The description of the interface, with the version of the program.
 pub static OPENAPI: LazyLock<String> =
@@ -101,7 +101,7 @@ fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<
     let time = start.elapsed();
     state.metrics.recognized(time);
     if wanted.explain {
-        let page = explain::page(&state.recognizer, &input, &recognition);
+        let page = explanation::page(&state.recognizer, &input, &recognition);
         let mut response = typed(
             "text/html; charset=utf-8",
             page.map_err(|error| Problem::unreadable(format!("{error:#}")))?,

@@ -21,7 +21,7 @@ pub const CROSS: &str = "<ink><trace>0 0, 10 10, 20 20</trace><trace>20 0, 10 10
 
 /// A server whose answers mean nothing, but come.
 fn state(limits: Limits, threads: usize) -> Arc<State> {
-    let origins = vec![super::around::origin("https://example.org").unwrap()];
+    let origins = vec![super::middleware::origin("https://example.org").unwrap()];
     let recognizer = Recognizer::new(comer_testing::golden_model("fusion")).unwrap();
     Arc::new(State::new(recognizer, limits, threads, origins, false))
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -16,6 +15,7 @@ use serde_json::json;
 
 use super::Arguments;
 use crate::data::import::test_captions;
+use crate::output::print;
 
 pub fn run(arguments: &Arguments, vocab: &Vocab) -> Result<ExitCode> {
     let path = &arguments.data;
@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments, vocab: &Vocab) -> Result<ExitCode> {
         }
         text
     };
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    print(text)?;
     let good = broken.is_empty() && captions.is_empty() && shared.is_empty();
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

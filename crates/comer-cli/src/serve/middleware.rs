@@ -106,8 +106,8 @@ fn request_id(headers: &HeaderMap) -> String {
     }
 }
 
-/// Runs around every request.
-pub async fn around(Shared(state): Shared<Arc<State>>, request: Request, next: Next) -> Response<Body> {
+/// Handles every request: headers, CORS, metrics, log.
+pub async fn handle(Shared(state): Shared<Arc<State>>, request: Request, next: Next) -> Response<Body> {
     let mut record = Record {
         id: request_id(request.headers()),
         method: request.method().clone(),
