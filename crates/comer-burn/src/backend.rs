@@ -12,7 +12,7 @@ use comer::internal::{ModelFile, Vocab};
 use comer_train::Result;
 use comer_train::backend::{Backend, BatchOutput};
 use comer_train::batches::Batch;
-use comer_train::recipe::{Optimizer, Recipe};
+use comer_train::recipe::{Loss, Recipe};
 
 use crate::model::symbols::SymbolMap;
 use crate::model::targets::Targets;
@@ -38,7 +38,7 @@ struct Learner {
 impl BurnBackend {
     /// The network of a recipe on a device.
     pub fn new(recipe: &Recipe, vocab: Vocab, device: &Device) -> Self {
-        let Optimizer { label_smoothing, symbols, .. } = recipe.optimizer;
+        let Loss { label_smoothing, symbols } = recipe.loss;
         let device = device.clone().autodiff();
         Self { config: recipe.model.clone(), vocab, label_smoothing, symbols, device }
     }

@@ -47,8 +47,8 @@ fn recipe() -> Recipe {
     };
     recipe.augmentation.scale = [1.0, 1.0];
     recipe.optimizer.rate = 0.02;
-    recipe.optimizer.label_smoothing = 0.1;
-    recipe.optimizer.symbols = 0.5;
+    recipe.loss.label_smoothing = 0.1;
+    recipe.loss.symbols = 0.5;
     recipe
 }
 

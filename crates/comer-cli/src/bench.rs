@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use comer::internal::dataset::Dataset;
 use comer::internal::engine::encoder::Encoder;
 use comer::{Image, Input, RecognizeOptions, Recognizer};
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 use rayon::prelude::*;
 use serde_json::json;
 
@@ -210,7 +210,7 @@ impl Sgemm {
         let [left, right] = &self.factors;
         // SAFETY: all three slices hold side * side numbers, in columns that lie side apart.
         unsafe {
-            gemm::gemm(
+            gemm_f32::gemm::f32::get_gemm_fn()(
                 side,
                 side,
                 side,

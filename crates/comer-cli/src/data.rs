@@ -1,4 +1,4 @@
-//! `comer data`: makes sets of pictures with captions, and looks for what is wrong with them.
+//! `comer data`: creates and checks data sets.
 
 mod check;
 #[cfg(feature = "train")]
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-/// Make a data set of ink, or check one.
+/// Create or check a data set.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
 pub struct Arguments {

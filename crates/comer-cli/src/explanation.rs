@@ -20,7 +20,7 @@ use comer::{Input, Recognition, Recognizer};
 
 use view::{Choice, Map, View};
 
-/// The page of a recognition with its full alignment, for those who wrote the picture just now.
+/// The page of a recognition with its full alignment.
 pub fn page(recognizer: &Recognizer, input: &Input, recognition: &Recognition) -> Result<String> {
     let refined = recognizer.config().coverage != Coverage::None;
     let map = if refined { Map::Refinement } else { Map::Attention };

@@ -77,8 +77,8 @@ fn ink_becomes_a_data_set_and_bad_files_cost_only_themselves() {
     let left_out = fs::read_to_string(out.join("mine/left-out.tsv")).unwrap();
     for (name, reason) in [
         ("c/twin.inkml", "the same file as"),
-        ("d/unknown.inkml", "\"\\\\Omega\"): it is not in the vocabulary"),
-        ("d/unclosed.inkml", "never closed"),
+        ("d/unknown.inkml", "\"\\\\Omega\"): not in the vocabulary"),
+        ("d/unclosed.inkml", "not closed"),
         ("d/empty.inkml", "nothing is written"),
         ("d/silent.inkml", "truth"),
         ("d/broken.inkml", "InkML"),

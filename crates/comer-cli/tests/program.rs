@@ -59,7 +59,9 @@ fn completions_and_manual_pages_know_every_command() {
 fn every_help_text_has_an_example() {
     let help = text(&comer(&["--help"]).stdout);
     let commands = help.split("Commands:").nth(1).unwrap().split("\n\n").next().unwrap();
-    let commands: Vec<&str> = commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    // Descriptions that are wrapped go on further to the right.
+    let names = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let commands: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
     assert!(commands.len() > 10, "{commands:?}");
     for command in commands.into_iter().filter(|&name| name != "help" && name != "data") {
         let help = text(&comer(&[command, "--help"]).stdout);

@@ -80,19 +80,21 @@ accumulate = 2
 order = "random"
 [augmentation]
 scale = [0.9, 1.1]
+[loss]
+label_smoothing = 0.02
 [optimizer]
 kind = "adamw"
 rate = 3e-3
 clip = 5.0
 average = 0.9
-label_smoothing = 0.02
 [schedule]
 kind = "one-cycle"
 warm_up = 0.1
 [validation]
 every = 1
 strategy = "greedy"
-checkpoint_minutes = 0.0
+[checkpoint]
+minutes = 0.0
 "#;
 
 struct Place {
@@ -161,7 +163,7 @@ fn a_small_model_learns_a_small_set_by_heart() {
     let recipe = place.recipe(&[
         ("epochs = 4", "epochs = 60"),
         ("hold_out = 0.1", "hold_out = 0.0"),
-        ("checkpoint_minutes = 0.0", "checkpoint_minutes = 5"),
+        ("minutes = 0.0", "minutes = 5"),
     ]);
     let out = place.out("run");
     done(place.train(&recipe, &out, &[]));
@@ -261,14 +263,12 @@ kind = "pictures"
         text.replace("[data]\nhold_out = 0.1\n", "").replace("every = 1", "every = 1\nset = \"v.jsonl\"");
     let text =
         text.replace("scale = [0.9, 1.1]", "scale = [0.9, 1.1]\nborrow = 0.5\njitter = 0.1\npen = [2, 4]");
-    let text = text.replace("average = 0.9", "average = 0.9\nsymbols = 0.5");
+    let text = text.replace("label_smoothing = 0.02", "label_smoothing = 0.02\nsymbols = 0.5");
     let recipe = place.folder.path().join("sets.toml");
     fs::write(&recipe, text).unwrap();
     let whole = place.out("whole");
     let output = done(place.train(&recipe, &whole, &[]));
-    assert!(
-        errors(&output).contains("61 pictures to learn from, 13 of them with strokes, 4 to validate with")
-    );
+    assert!(errors(&output).contains("61 training samples, 13 of them with strokes; 4 validation samples"));
     assert!(errors(&output).contains("of the validation set"), "{output:?}");
     let provenance = comer::internal::ModelFile::open(whole.join("last.safetensors")).unwrap().provenance;
     assert_eq!(provenance["training_sets"]["a.jsonl"], 9);
@@ -362,7 +362,7 @@ fn a_run_goes_on_only_by_a_recipe_that_fits_it() {
         ("heads = 4", "heads = 8", "another [model]"),
         ("kind = \"adamw\"", "kind = \"sgd\"", "another optimizer.kind"),
         ("average = 0.9", "average = 0.0", "another optimizer.average"),
-        ("clip = 5.0", "clip = 5.0\nsymbols = 0.5", "another optimizer.symbols"),
+        ("label_smoothing = 0.02", "symbols = 0.5", "another loss.symbols"),
         ("epochs = 4", "epochs = 3", "has done 4 epochs, more than the recipe's 3"),
     ] {
         let output = place.train(&place.recipe(&[(old, new)]), &out, &["--resume"]).output().unwrap();

@@ -1,4 +1,4 @@
-//! Two runs side by side: which files went from right to wrong and back, and how sure the difference is.
+//! Compares two runs: which files only one has right, and a bootstrap interval of the difference.
 
 use std::collections::HashMap;
 
@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::score::{FileScore, Protocol};
 
-/// How often a run is drawn anew from its own files.
+/// Bootstrap resamplings.
 const DRAWS: usize = 10_000;
-/// Where the random numbers start, so that the same files give the same interval.
+/// Fixed, so that the same files give the same interval.
 const SEED: u64 = 2022;
 
 /// The difference between two runs by one protocol.
@@ -20,7 +20,7 @@ pub struct Comparison {
     pub before: f64,
     /// ExpRate of the second run.
     pub after: f64,
-    /// The middle 95 % of the differences `after - before` when files are drawn anew, in points.
+    /// 95 % bootstrap interval of `after - before`, in points.
     pub interval: [f64; 2],
     /// Files that only the second run has right.
     pub gained: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Comparison {
     pub lost: Vec<String>,
 }
 
-/// Compares two runs by the files that both of them have; none if there is no such file.
+/// Compares two runs on the files that both have; none if there is no such file.
 pub fn compare_runs(before: &[FileScore], after: &[FileScore], protocol: Protocol) -> Option<Comparison> {
     let is_right = |score: &FileScore| score.by(protocol).map(|mistakes| mistakes.errors == 0);
     let later: HashMap<&str, bool> =

@@ -1,9 +1,9 @@
-//! Raw LaTeX, as people write it, to the captions that models are trained on: tokens of a vocabulary with spaces
-//! between them, written one way only.
+//! Converts raw LaTeX to the captions that models are trained on: tokens of a vocabulary, separated by spaces, in one
+//! normal form.
 //!
-//! The way is that of CROHME's training captions: every argument in braces and no other braces, the subscript before the
-//! superscript, `\limits` after a sum, an integral or a limit with a script, `\prime` for `'`, one name for each
-//! symbol; no sizes, faces, styles or spaces.
+//! The form is that of CROHME's training captions: every argument in braces and no other braces, the subscript before
+//! the superscript, `\limits` after a sum, an integral or a limit with a script, `\prime` for `'`, one name per
+//! symbol; no sizes, fonts, styles or spaces.
 
 mod item;
 mod reader;
@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::lexer::split;
 use crate::symbols::{Command, command};
 
-/// What stands for a symbol that the vocabulary lacks, beside other commands for the same character.
+/// Substitutes for symbols that a vocabulary does not have, beside other commands for the same character.
 const SUBSTITUTES: &[(&str, &[&str])] = &[
     (r"\varphi", &[r"\phi"]),
     (r"\varepsilon", &[r"\epsilon"]),
@@ -33,16 +33,16 @@ const SUBSTITUTES: &[(&str, &[&str])] = &[
     ("−", &["-"]),
 ];
 
-/// Writes formulas in the tokens of one vocabulary.
+/// Converts formulas to the tokens of one vocabulary.
 #[derive(Clone, Debug)]
 pub struct Normalizer {
     tokens: HashSet<String>,
-    /// The first token of the vocabulary for each character.
+    /// The first token for each character.
     by_character: HashMap<String, String>,
 }
 
 impl Normalizer {
-    /// For a vocabulary, without what is reserved in it.
+    /// For a vocabulary without its reserved tokens.
     pub fn new<S: AsRef<str>>(vocabulary: impl IntoIterator<Item = S>) -> Self {
         let (mut tokens, mut by_character) = (HashSet::new(), HashMap::new());
         for token in vocabulary {
@@ -55,7 +55,7 @@ impl Normalizer {
         Self { tokens, by_character }
     }
 
-    /// The caption of a formula, or why it has none.
+    /// Returns the caption of a formula, or why it has none.
     ///
     /// ```
     /// use comer_eval::caption::Normalizer;
@@ -73,7 +73,7 @@ impl Normalizer {
         self.tokens.contains(token)
     }
 
-    /// The vocabulary's tokens for a symbol.
+    /// The tokens for a symbol.
     fn spell(&self, token: &str) -> Option<Vec<String>> {
         if self.has(token) && !is_structure(token) {
             return Some(vec![token.to_string()]);
@@ -89,12 +89,12 @@ impl Normalizer {
     }
 }
 
-/// Tokens that say how a formula is built rather than what is written.
+/// Tokens that give structure and are not symbols.
 fn is_structure(token: &str) -> bool {
     ["{", "}", "^", "_", r"\limits", r"\frac", r"\sqrt"].contains(&token)
 }
 
-/// What a token looks like; a token that is not known looks like its own name.
+/// The character that a token shows; an unknown token stands for itself.
 fn character(token: &str) -> &str {
     match command(token) {
         Some(Command::Symbol(character) | Command::Delimiter(character)) => character,
@@ -103,7 +103,7 @@ fn character(token: &str) -> &str {
     }
 }
 
-/// CROHME's files have `\lt` and `\gt` in place of `<` and `>`, even where a letter follows: `M\ltN`.
+/// Adds the missing space in `M\ltN`: CROHME's files write `\lt` and `\gt` for `<` and `>`, even before letters.
 fn separate_relations(formula: &str) -> String {
     let mut separated = String::with_capacity(formula.len());
     let mut rest = formula;

@@ -1,20 +1,20 @@
-//! How far a recognised formula is from the true one, by their label graphs.
+//! Counts the differences of two label graphs.
 
 use crate::label_graph::{LabelGraph, PathId, ROOT};
 
 /// The differences between two label graphs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Errors {
-    /// Paths whose labels differ, or that only one of the graphs has.
+    /// Paths whose labels differ, or that only one graph has.
     pub nodes: usize,
-    /// Pairs of paths whose relations differ, or that only one of the graphs has.
+    /// Pairs of paths whose relations differ, or that only one graph has.
     pub edges: usize,
-    /// The same paths and the same pairs of them, whatever the labels on both.
+    /// Whether both have the same paths and pairs of paths, whatever their labels.
     pub same_structure: bool,
 }
 
 impl Errors {
-    /// Node and edge errors together: what "at most k errors" counts.
+    /// Node and edge errors: what "at most k errors" counts.
     pub fn total(&self) -> usize {
         self.nodes + self.edges
     }
@@ -30,8 +30,7 @@ impl Errors {
 /// assert_eq!((errors.nodes, errors.edges, errors.same_structure), (1, 0, true));
 /// ```
 pub fn compare(truth: &LabelGraph, prediction: &LabelGraph) -> Errors {
-    // Paths of the prediction in the truth's numbers; none where the truth has no such path. Paths come after the
-    // paths that they go on from, so that one pass does it.
+    // The ids of the prediction's paths in the ground truth. A path comes after its prefix, so one pass is enough.
     let mut in_truth: Vec<Option<PathId>> = vec![Some(ROOT)];
     for (before, relation) in prediction.steps() {
         let path = in_truth[*before].and_then(|before| truth.find(before, relation));
@@ -68,7 +67,7 @@ impl Differences {
     }
 }
 
-/// `found` says of each item of the prediction whether it agrees with the truth's, none where that has no such item.
+/// `found` has, for each item of the prediction, whether it agrees with the ground truth; none if that has no such item.
 fn differences(in_truth: usize, found: impl Iterator<Item = Option<bool>>) -> Differences {
     let (mut extra, mut agreeing, mut disagreeing) = (0, 0, 0);
     for agrees in found {

@@ -1,8 +1,8 @@
-//! Formulas as MathML the way LaTeX displays them, each symbol with the number of the token that wrote it.
+//! Formulas as MathML, typeset as by LaTeX; each symbol has the index of its token.
 //!
-//! [`crate::mathml`] shows in a report what was read; this is for people who go on working with the formula. What
-//! differs is what LaTeX does by itself: limits of sums below and above, spaces around functions, signs before a
-//! number without the spaces of a sum, no spaces in scripts, delimiters that grow after `\left`.
+//! [`crate::mathml`] shows a prediction literally, for reports. This module also does what LaTeX does by itself: limits
+//! below and above sums, spaces around functions, no spaces around a sign or in scripts, delimiters that grow after
+//! `\left`.
 
 use crate::error::Result;
 use crate::expression::{Expression, Kind};
@@ -10,12 +10,12 @@ use crate::latex::parse;
 use crate::mathml::escaped;
 use crate::symbols::{Command, Dialect, character_of, command};
 
-/// Symbols whose scripts stand below and above them where there is room.
+/// Symbols whose scripts stand below and above them in display style.
 const STACKED: &str = "∑∏∐⋂⋃⋁⋀⨁⨂";
-/// Functions whose scripts do.
+/// Functions with the same property.
 const STACKED_FUNCTIONS: [&str; 11] =
     [r"\lim", r"\liminf", r"\limsup", r"\max", r"\min", r"\sup", r"\inf", r"\det", r"\gcd", r"\Pr", r"\arg"];
-/// Marks that combine with the letter before them, and the same marks standing alone, which MathML wants.
+/// Combining marks and their spacing forms, which MathML needs.
 const MARKS: [(&str, &str); 11] = [
     ("\u{302}", "^"),
     ("\u{20d7}", "→"),
@@ -44,20 +44,20 @@ pub fn display(formula: &str) -> Result<String> {
     Ok(out)
 }
 
-/// What is left to be written.
+/// Output that is left to write.
 enum Task {
     Node { node: usize, place: Place },
     Close(&'static str),
 }
 
-/// Where a node stands, as far as its spaces depend on it.
+/// The context that determines the spaces of a node.
 #[derive(Clone, Copy, Default)]
 struct Place {
     /// In a script, where LaTeX leaves no spaces.
     script: bool,
-    /// After something that a space or a sum's sign can follow.
+    /// After an operand.
     after_operand: bool,
-    /// Before something that a function is set apart from.
+    /// Before an operand.
     before_operand: bool,
     /// The mark of an accent.
     accent: bool,
@@ -117,7 +117,7 @@ impl Writer<'_> {
                     ..Place::default()
                 }
             } else if index == 0 {
-                // A base stands where the whole stands; what is in a fraction or under a root starts anew.
+                // A base has the context of the whole; fractions and radicands start a new one.
                 let base = !matches!(written.kind, Kind::Fraction | Kind::Root | Kind::IndexedRoot);
                 let limits = matches!(written.kind, Kind::Under | Kind::Over | Kind::UnderOver) && !accent;
                 if base {
@@ -133,7 +133,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The symbol that carries the scripts and marks of a node; `None` for a fraction and the like.
+    /// The innermost base of a node, if it is a symbol.
     fn core(&self, mut node: usize) -> Option<&str> {
         loop {
             match &self.expression.nodes()[node].kind {
@@ -146,14 +146,14 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether something can be added to what ends here: a number, a letter, a fraction, a closing delimiter.
+    /// Whether an operand ends here: a number, a letter, a fraction, a closing delimiter.
     fn ends_operand(&self, node: usize) -> bool {
         let Some(label) = self.core(node) else { return true };
         let ends = |character: char| character.is_alphanumeric() || ")]}⟩⌋⌉|!∞…′∂".contains(character);
         !is_function(label) && character_of(label).chars().all(ends)
     }
 
-    /// Whether what starts here is set apart from a function before it; parentheses are not.
+    /// Whether an operand other than a parenthesis starts here.
     fn starts_operand(&self, node: usize) -> bool {
         let Some(label) = self.core(node) else { return true };
         let text = character_of(label);

@@ -1,32 +1,32 @@
-//! Everything that can go wrong, in words that name the thing, what was found and what was expected.
+//! The errors of this crate.
 
 use std::path::PathBuf;
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something could not be done.
+/// An error: what was found and what was expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A formula is not LaTeX that can be read.
+    /// A formula cannot be parsed.
     #[error("token {position} ({token:?}): {reason}")]
     Formula {
-        /// Which token, from 1 on.
+        /// Number of the token, from 1.
         position: usize,
         /// The token itself.
         token: String,
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A line of a label graph file cannot be read.
+    /// A line of a label graph file cannot be parsed.
     #[error("label graph line {line}: found {found:?}, expected {expected}")]
     GraphLine {
-        /// Which line, from 1 on.
+        /// Number of the line, from 1.
         line: usize,
-        /// What it says.
+        /// The line.
         found: String,
-        /// What it should say.
+        /// What was expected.
         expected: &'static str,
     },
     /// A file or folder could not be read or written.
@@ -34,15 +34,15 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         reason: std::io::Error,
     },
-    /// A file or folder was read but has nothing of what was asked for.
+    /// A file or folder holds nothing of the kind.
     #[error("{}: nothing found, expected {expected}", path.display())]
     Nothing {
         /// The file or folder.
         path: PathBuf,
-        /// What it should hold.
+        /// What was expected.
         expected: &'static str,
     },
     /// A data set has no split of the given name.
@@ -55,12 +55,12 @@ pub enum Error {
         /// The names that there are, separated by commas.
         known: String,
     },
-    /// A folder or zip has several sets of formulas.
-    #[error("{}: several sets ({sets}), expected the name of one", path.display())]
+    /// A data set has several splits and none was named.
+    #[error("{}: several splits ({sets}), expected the name of one", path.display())]
     Sets {
         /// The folder or zip.
         path: PathBuf,
-        /// The folders of the sets.
+        /// The folders of the splits.
         sets: String,
     },
 }

@@ -2,18 +2,18 @@
 
 use crate::symbols::Dialect;
 
-/// What a node of an [`Expression`] is; its children are in this order.
+/// The kind of a node; children are in the given order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// One symbol, by its label. No children.
     Symbol(String),
-    /// What stands on one line.
+    /// Parts on one baseline.
     Row,
     /// Numerator, denominator.
     Fraction,
-    /// What stands under the root.
+    /// Radicand.
     Root,
-    /// What stands under the root, the index.
+    /// Radicand, index.
     IndexedRoot,
     /// Base, subscript.
     Sub,
@@ -21,29 +21,29 @@ pub enum Kind {
     Sup,
     /// Base, subscript, superscript.
     SubSup,
-    /// Base, what stands below it.
+    /// Base, part below.
     Under,
-    /// Base, what stands above it.
+    /// Base, part above.
     Over,
-    /// Base, what stands below it, what stands above it.
+    /// Base, part below, part above.
     UnderOver,
 }
 
 /// A node of an [`Expression`].
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// The number of the token that wrote it, for what has ink of its own: symbols, marks, fraction bars, roots.
+    /// Index of its token, for nodes with ink of their own: symbols, marks, fraction bars, roots.
     pub token: Option<usize>,
-    /// Whether it is a delimiter after `\left` or `\right`, which grows with what it encloses.
+    /// Whether it is a delimiter after `\left` or `\right`, which grows with its content.
     pub grows: bool,
     first_child: Option<usize>,
     last_child: Option<usize>,
     next_sibling: Option<usize>,
 }
 
-/// A formula as a tree. Nodes are numbered so that each comes before its children, and these in reading order.
+/// A formula as a tree. A node comes before its children, and children are in reading order.
 #[derive(Clone, Debug)]
 pub struct Expression {
     nodes: Vec<Node>,
@@ -56,12 +56,12 @@ impl Expression {
         &self.nodes
     }
 
-    /// The dialect that the formula was read in.
+    /// The dialect of the formula.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// The numbers of the children of node `parent`.
+    /// The children of a node.
     pub fn children(&self, parent: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(self.nodes[parent].first_child, |&child| self.nodes[child].next_sibling)
     }
@@ -90,7 +90,7 @@ impl Expression {
         self.nodes[node].grows = true;
     }
 
-    /// As [`Self::add`], for what a token wrote.
+    /// As [`Self::add`], for a node with a token.
     pub(crate) fn add_written(&mut self, kind: Kind, parent: Option<usize>, token: usize) -> usize {
         let id = self.add(kind, parent);
         self.nodes[id].token = Some(token);

@@ -1,7 +1,7 @@
-//! Reads predictions and truths from the files that systems and competitions leave: tables, zips, folders.
+//! Reads predictions and ground truth from tables, zips and folders.
 //!
-//! A file that cannot be read costs that one file and is named among the problems; only a source that cannot be
-//! opened at all, or that holds nothing of the kind, is an error.
+//! A file that cannot be read is listed among the problems. A source that cannot be opened, or holds nothing of the kind,
+//! is an error.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -15,16 +15,16 @@ use crate::score::Truth;
 /// Predictions by name.
 #[derive(Clone, Debug, Default)]
 pub struct Predictions {
-    /// What was recognised, by the name of the file without its ending.
+    /// LaTeX by the name of the file without its extension.
     pub by_name: HashMap<String, String>,
     /// What could not be read, and why.
     pub problems: Vec<String>,
 }
 
-/// The truth of a set.
+/// The ground truth of a split.
 #[derive(Clone, Debug, Default)]
 pub struct Truths {
-    /// By name.
+    /// Sorted by name.
     pub truths: Vec<Truth>,
     /// What could not be read, and why.
     pub problems: Vec<String>,
@@ -68,7 +68,7 @@ fn predictions_table(text: &str) -> Predictions {
     let mut predictions = Predictions::default();
     for (name, formula) in table(text, &mut predictions.problems) {
         if predictions.by_name.insert(name.clone(), formula).is_some() {
-            predictions.problems.push(format!("{name}: predicted twice, the later one counts"));
+            predictions.problems.push(format!("{name}: predicted twice, the later one is used"));
         }
     }
     predictions
@@ -80,7 +80,7 @@ fn table(text: &str, problems: &mut Vec<String>) -> Vec<(String, String)> {
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match line.split_once('\t') {
             Some((name, formula)) => rows.push((name.trim().to_string(), formula.trim().to_string())),
-            // A system that recognised nothing leaves only the name.
+            // A system that recognised nothing may write only the name.
             None if !line.trim().contains(' ') => rows.push((line.trim().to_string(), String::new())),
             None => problems
                 .push(format!("line {}: found {line:?}, expected a name, a tab and LaTeX", number + 1)),
@@ -89,8 +89,8 @@ fn table(text: &str, problems: &mut Vec<String>) -> Vec<(String, String)> {
     rows
 }
 
-/// The formula of a file of the reference: what stands between the first and the last dollar sign, or, without any, all
-/// but comments.
+/// The formula of a .txt file: the text between the first and the last dollar sign, or without dollar signs all but
+/// comments.
 fn formula_of_text(text: &str) -> Result<String, String> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('%')).collect();
     let text = lines.join("\n");
@@ -129,7 +129,7 @@ pub fn read_truths(path: &Path, split: Option<&str>) -> Result<Truths> {
 }
 
 impl Truths {
-    /// Takes in what another source says of the same or other formulas: graphs beside captions, for instance.
+    /// Adds the ground truth of another source: graphs to captions, for instance.
     pub fn merge(&mut self, other: Self) {
         let mut known: BTreeMap<String, Truth> =
             self.truths.drain(..).map(|truth| (truth.name.clone(), truth)).collect();

@@ -1,4 +1,4 @@
-//! What can be read from each token of a formula on: the table that [`crate::latex`] speaks of.
+//! The table of the packrat parser: what can be parsed from each token on. See [`crate::latex`].
 
 use crate::lexer::Token;
 use crate::symbols::{Command, Dialect, command};
@@ -11,7 +11,7 @@ pub(crate) struct Scripts {
     end: usize,
 }
 
-/// What stands at a token, scripts apart.
+/// What starts at a token, without scripts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape {
     /// The symbol of this token.
@@ -28,7 +28,7 @@ pub(crate) enum Shape {
     Fenced { row_end: usize, closed: bool },
     /// The argument as it is.
     Argument,
-    /// Scripts of nothing: `^ { 2 }` at the start of a row.
+    /// Scripts without a base: `^ { 2 }` at the start of a row.
     Bare(Scripts),
     /// The second argument.
     Fraction { denominator: usize },
@@ -57,7 +57,7 @@ pub(crate) struct Whole {
 
 const CLOSERS: [&str; 3] = [")", "]", "|"];
 
-/// What can be read from each token on.
+/// What can be parsed from each token on.
 pub(crate) struct Table<'a> {
     pub(crate) tokens: Vec<Token<'a>>,
     pub(crate) dialect: Dialect,
@@ -65,9 +65,9 @@ pub(crate) struct Table<'a> {
     pub(crate) wholes: Vec<Option<Whole>>,
     /// Where the argument of a command that starts here ends.
     argument_ends: Vec<Option<usize>>,
-    /// Where a row that starts here has to stop.
+    /// Where a row that starts here ends.
     pub(crate) row_end: Vec<usize>,
-    /// The first of [`CLOSERS`] that a row that starts here comes to.
+    /// The first of each of [`CLOSERS`] in a row that starts here.
     closers: [Vec<Option<usize>>; 3],
     /// The end of the digits that start here.
     digits_end: Vec<usize>,
@@ -273,20 +273,20 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Why nothing can be read from this token on.
+    /// Why parsing stops at this token.
     pub(crate) fn reason(&self, at: usize) -> &'static str {
         let text = self.text(at);
         match command(text) {
             None if text.starts_with('\\') => "not a known command",
             Some(Command::Fraction | Command::Root | Command::Accent { .. } | Command::Face) => {
-                "the command lacks an argument, or one that is complete"
+                "an argument of the command is missing or incomplete"
             }
             Some(Command::Left | Command::Right | Command::Big) => "expected \\left, a delimiter and \\right",
-            Some(Command::Limits(_)) => "expected after a symbol, and once",
+            Some(Command::Limits(_)) => "expected once, after a symbol",
             _ => match text {
-                "}" => "closes a brace that was not opened",
-                "{" => "the brace is not closed, or what it holds is not complete",
-                "^" | "_" => "the script is missing or not complete",
+                "}" => "closes a brace that is not open",
+                "{" => "the brace is not closed, or its content is incomplete",
+                "^" | "_" => "the script is missing or incomplete",
                 _ => "not expected here",
             },
         }

@@ -1,4 +1,4 @@
-//! A run as one HTML file that needs nothing else: figures, a chart, and every wrong formula beside its truth.
+//! The report of a run as one self-contained HTML file: figures, a chart, and every wrong formula with its ground truth.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use crate::mathml::{escaped, mathml};
 use crate::report::{LengthRates, Report};
 use crate::score::{FileScore, Protocol};
 
-/// Longer formulas, which are loops, are shown as text: a browser has no use for them.
-const LONGEST_SHOWN: usize = 4_000;
+/// Longer formulas, which are loops, are shown as text.
+const MAX_SHOWN: usize = 4_000;
 
-/// The file. `picture` gives the picture of a formula by its name, as the bytes of a PNG or another image file.
+/// Writes the report. `picture` returns the image file of a formula by its name.
 pub fn html(
     title: &str,
     report: &Report,
@@ -62,7 +62,7 @@ pub fn html(
     out
 }
 
-/// The errors that formulas are sorted and filtered by: those of the first protocol that is there.
+/// The errors by the first available protocol, which formulas are sorted and filtered by.
 fn errors(score: &FileScore) -> usize {
     score.mistakes.iter().flatten().next().map_or(0, |mistakes| mistakes.errors)
 }
@@ -90,7 +90,7 @@ fn figures(report: &Report, out: &mut String) {
     }
 }
 
-/// Bars of ExpRate for each length, one colour for each protocol.
+/// Bar chart of ExpRate by length, one colour per protocol.
 fn chart(lengths: &[LengthRates], out: &mut String) {
     let (width, height, left, bottom) = (720.0, 260.0, 40.0, 40.0);
     let (plot_width, plot_height) = (width - left - 10.0, height - bottom - 20.0);
@@ -208,7 +208,7 @@ fn formula(heading: &str, text: Option<&str>, unreadable: Option<&str>, out: &mu
         None => out.push_str("<p><i>none</i></p>\n"),
         Some(text) => {
             match mathml(text) {
-                Ok(math) if text.len() <= LONGEST_SHOWN => {
+                Ok(math) if text.len() <= MAX_SHOWN => {
                     let _ = writeln!(out, "{math}");
                 }
                 Ok(_) => out.push_str("<p><i>too long to draw</i></p>\n"),
@@ -217,14 +217,14 @@ fn formula(heading: &str, text: Option<&str>, unreadable: Option<&str>, out: &mu
                     let _ = writeln!(out, "<p class=\"unreadable\">Not LaTeX: {}</p>", escaped(&reason));
                 }
             }
-            let short: String = text.chars().take(LONGEST_SHOWN).collect();
+            let short: String = text.chars().take(MAX_SHOWN).collect();
             let _ = writeln!(out, "<code>{}</code>", escaped(&short));
         }
     }
     out.push_str("</div>\n");
 }
 
-/// Bytes as text, for what a page holds within itself.
+/// Base64, for data URLs.
 pub fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);

@@ -1,7 +1,7 @@
-//! Symbol label graphs: symbols named by their way from the first symbol, and the relations between them.
+//! Symbol label graphs: symbols, identified by their path from the first symbol, and the relations between them.
 //!
-//! In `x ^ { 2 } + 1` the paths are `O` for x, `OSup` for 2, `OR` for + and `ORR` for 1. A long line makes long paths,
-//! so a path is kept as a number: where it comes from, and by which relation.
+//! In `x ^ { 2 } + 1` the paths are `O` for x, `OSup` for 2, `OR` for + and `ORR` for 1. Long lines have long paths, so a
+//! path is stored as the id of its prefix and its last relation.
 
 use std::collections::HashMap;
 
@@ -12,19 +12,19 @@ use crate::layout;
 use crate::relation::Relation;
 use crate::symbols::Dialect;
 
-/// A path's number in its graph. [`ROOT`] is the path `O`.
+/// Id of a path in its graph. [`ROOT`] is the path `O`.
 pub type PathId = usize;
 
 /// The path of the first symbol.
 pub const ROOT: PathId = 0;
 
-/// The graph of one formula. The empty graph stands for a formula that is missing or cannot be read.
+/// The graph of one formula. The empty graph stands for a formula that is missing or cannot be parsed.
 #[derive(Clone, Debug, Default)]
 pub struct LabelGraph {
-    /// Of each path but the root: the path before, and the last step.
+    /// For each path but the root: its prefix and its last relation.
     steps: Vec<(PathId, Relation)>,
     numbers: HashMap<(PathId, Relation), PathId>,
-    /// Of each path: the labels of its symbols. Almost always one, and none for a path that only leads further.
+    /// For each path: the labels of its symbols. Almost always one; none if it is only a prefix.
     labels: Vec<Vec<String>>,
     edges: HashMap<(PathId, PathId), Vec<Relation>>,
 }
@@ -42,7 +42,7 @@ impl LabelGraph {
         Ok(Self::from_expression(&latex::parse(formula, dialect)?))
     }
 
-    /// The graph of a formula that has been read.
+    /// The graph of a parsed formula.
     pub fn from_expression(expression: &Expression) -> Self {
         let layout = layout::of(expression);
         let mut graph = Self::default();
@@ -59,10 +59,9 @@ impl LabelGraph {
         graph
     }
 
-    /// Reads a label graph file: ground truth (`EO` lines) or what the official tools write (`R` lines).
+    /// Reads a label graph file: ground truth (`EO` lines) or output of the official tools (`R` lines).
     ///
-    /// A relation between objects that the file does not have is passed over, as LgEval does: one file of CROHME 2014
-    /// has two.
+    /// Relations between objects that the file does not have are ignored, as in LgEval: one file of CROHME 2014 has two.
     pub fn from_lg(text: &str) -> Result<Self> {
         let mut graph = Self::default();
         let mut objects: HashMap<&str, PathId> = HashMap::new();
@@ -93,12 +92,12 @@ impl LabelGraph {
         Ok(graph)
     }
 
-    /// Whether there is no symbol at all.
+    /// Whether there are no symbols.
     pub fn is_empty(&self) -> bool {
         self.labels.iter().all(Vec::is_empty)
     }
 
-    /// Every path with symbols on it and their labels, by path.
+    /// Every path that has symbols, with their labels, sorted by path.
     pub fn nodes(&self) -> Vec<(String, Vec<String>)> {
         let labelled = (0..self.labels.len()).filter(|&path| !self.labels[path].is_empty());
         let mut nodes: Vec<_> = labelled.map(|path| (self.path(path), self.labels[path].clone())).collect();
@@ -106,7 +105,7 @@ impl LabelGraph {
         nodes
     }
 
-    /// Every pair of paths with a relation, by path.
+    /// Every pair of paths that has relations, sorted by path.
     pub fn edges(&self) -> Vec<(String, String, Vec<Relation>)> {
         let mut edges: Vec<_> = self
             .edges
@@ -117,7 +116,7 @@ impl LabelGraph {
         edges
     }
 
-    /// A path as the files write it.
+    /// A path as in label graph files.
     pub fn path(&self, mut path: PathId) -> String {
         let mut steps = Vec::new();
         while path != ROOT {

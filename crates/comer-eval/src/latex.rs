@@ -1,9 +1,9 @@
-//! LaTeX to an expression tree, in time linear in the number of tokens and without recursion.
+//! Parses LaTeX into an expression tree, in linear time and without recursion.
 //!
-//! The grammar is that of the official CROHME tools, a grammar of ordered choices: what can be read from a token on
-//! depends only on what follows it. So a table is filled from the last token to the first, each entry in constant
-//! time from entries to its right, and the tree is then read off the table with a stack of its own. No choice is
-//! tried twice, however often a looping prediction opens a parenthesis that it never closes.
+//! The grammar is that of the official CROHME tools, a parsing expression grammar: what can be parsed from a token on
+//! depends only on the tokens after it. A table is filled from the last token to the first, each entry in constant time
+//! from entries to its right; then the tree is built from the table with an explicit stack. No choice is tried twice,
+//! however many parentheses a looping prediction opens.
 
 use crate::error::{Error, Result};
 use crate::expression::Expression;
@@ -11,7 +11,7 @@ use crate::grammar::Table;
 use crate::lexer::split;
 use crate::symbols::Dialect;
 
-/// Reads a formula.
+/// Parses a formula.
 ///
 /// ```
 /// use comer_eval::expression::Kind;
@@ -64,7 +64,7 @@ mod tests {
         assert!(parse(r"x \nonsense", Dialect::Clean).is_ok());
     }
 
-    /// Formulas that make a parser that tries and goes back do so.
+    /// Formulas that are hard for a backtracking parser.
     fn hard(tokens: usize) -> Vec<String> {
         let repeated = |pattern: &str| pattern.repeat(tokens / pattern.split_whitespace().count());
         vec![

@@ -1,7 +1,7 @@
-//! Which symbols of an expression tree stand in which relation, by the rules of the official converter.
+//! The relations between the symbols of an expression tree, by the rules of the official converter.
 //!
-//! A row is reached by its first symbol and left by its last; scripts hang on the last symbol of their base. What the
-//! rules say of empty groups, which no formula should have, follows from how the converter joins nested rows.
+//! A relation to a row leads to its first symbol, and the next symbol on the line is to the right of its last; scripts
+//! belong to the last symbol of their base. The rules for empty groups follow from how the converter joins nested rows.
 
 use crate::expression::{Expression, Kind};
 use crate::relation::Relation;
@@ -20,14 +20,14 @@ pub(crate) struct Layout {
     pub(crate) edges: Vec<(usize, usize, Relation)>,
 }
 
-/// How a part of an expression joins what stands around it.
+/// How a part of an expression is connected to its surroundings.
 #[derive(Clone, Copy, Default)]
 struct Ends {
     /// The symbol that a relation to this part leads to.
     first: Option<usize>,
     /// The symbol after the first one when rows are joined.
     second: Option<usize>,
-    /// The symbol that its scripts hang on.
+    /// The symbol that its scripts belong to.
     main: Option<usize>,
     /// The symbol that the next one on the line is to the right of.
     last: Option<usize>,
@@ -41,7 +41,7 @@ pub(crate) fn of(expression: &Expression) -> Layout {
     let nodes = expression.nodes();
     let mut ends = vec![Ends::default(); nodes.len()];
     let mut edges = Vec::new();
-    // Children have higher numbers than their parents, so that from the back they are done first.
+    // Children come after their parents, so in reverse order they are done first.
     for node in (0..nodes.len()).rev() {
         let children: Vec<Ends> = expression.children(node).map(|child| ends[child]).collect();
         let mut joiner = Joiner { node, edges: &mut edges };
@@ -62,7 +62,7 @@ pub(crate) fn of(expression: &Expression) -> Layout {
     let mut parents: Vec<Option<(usize, Relation)>> = vec![None; nodes.len()];
     for (from, to, relation) in &edges {
         let parent = &mut parents[*to];
-        // The second symbol under a root has two relations; its path goes through the first symbol.
+        // The second symbol of a radicand has two relations; its path goes through the first symbol.
         if parent.is_none() || matches!(parent, Some((_, Relation::Inside))) {
             *parent = Some((*from, relation.clone()));
         }
@@ -119,7 +119,7 @@ impl Joiner<'_> {
         row
     }
 
-    /// A symbol of its own with parts around it.
+    /// A symbol with parts around it.
     fn around(&mut self, children: &[Ends], relations: [Relation; 2]) -> Ends {
         for (child, relation) in children.iter().zip(relations) {
             self.join(Some(self.node), child.first, relation);
@@ -153,7 +153,7 @@ impl Joiner<'_> {
                 ends_empty: false,
             };
         }
-        // The script of an empty group stands on the line.
+        // The script of an empty group is placed on the line.
         self.join(base.last, script, Relation::Right);
         Ends {
             first: base.first.or(script),

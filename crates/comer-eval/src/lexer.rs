@@ -1,14 +1,14 @@
-//! Splits LaTeX into control sequences and characters, whether or not spaces stand between them.
+//! Splits LaTeX into control sequences and characters.
 
 /// A control sequence or a character of a formula.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
-    /// Nothing stands between this token and the one before.
+    /// Whether there is nothing between this token and the one before.
     pub(crate) glued: bool,
 }
 
-/// Signs of several characters that are one symbol when written without spaces.
+/// Symbols of several characters.
 const LONG_SIGNS: [&str; 4] = ["''''", "'''", "''", ":="];
 
 /// The tokens of a formula. White space and comments are not tokens.

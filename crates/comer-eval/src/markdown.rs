@@ -1,4 +1,4 @@
-//! A run as Markdown: the tables to paste into a README or an issue.
+//! The report of a run as Markdown tables.
 
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
-//! Formulas as MathML, so that a report shows them without any other program.
+//! Formulas as MathML, for reports.
 //!
-//! Written from our own tree and without recursion, for a looping prediction may be nested without end.
+//! Without recursion, because a looping prediction may be nested arbitrarily deep.
 
 use crate::error::Result;
 use crate::expression::{Expression, Kind};
@@ -21,7 +21,7 @@ pub fn mathml(formula: &str) -> Result<String> {
     Ok(out)
 }
 
-/// Text with the signs replaced that mean something in HTML.
+/// Escapes text for HTML.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -84,7 +84,7 @@ fn symbol(label: &str) -> String {
     } else if is_all(char::is_alphabetic) || text.is_empty() {
         format!("<mi>{text}</mi>")
     } else {
-        // Signs keep their size and place, so that what is shown is what was read.
+        // Operators keep their size and place, so that the report shows the prediction literally.
         format!(r#"<mo stretchy="false" movablelimits="false">{text}</mo>"#)
     }
 }

@@ -1,17 +1,16 @@
-//! Formulas as plain lists of tokens: their distance, what was taken for what, and BLEU.
+//! Metrics of token sequences: Levenshtein distance, edits, BLEU.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::lexer::split;
 
-/// The tokens of a formula, whether or not spaces stand between them.
+/// The tokens of a formula, with or without spaces between them.
 pub fn tokens(formula: &str) -> Vec<&str> {
     split(formula).into_iter().map(|token| token.text).collect()
 }
 
-/// Whether two formulas have the same tokens once every symbol is taken for the same one: what is left is braces,
-/// scripts, fractions, roots and limits.
+/// Whether two formulas have the same structure: the same tokens if all symbols are considered equal.
 pub fn same_structure(one: &[&str], other: &[&str]) -> bool {
     const STRUCTURE: [&str; 7] = ["{", "}", "^", "_", r"\frac", r"\sqrt", r"\limits"];
     let is_symbol = |token: &str| !STRUCTURE.contains(&token);
@@ -19,7 +18,7 @@ pub fn same_structure(one: &[&str], other: &[&str]) -> bool {
         && one.iter().zip(other).all(|(one, other)| one == other || (is_symbol(one) && is_symbol(other)))
 }
 
-/// How many tokens have to be replaced, left out or added to make one formula the other.
+/// Levenshtein distance: the least number of replacements, deletions and insertions.
 pub fn levenshtein<T: PartialEq>(one: &[T], other: &[T]) -> usize {
     let (one, other) = without_common_ends(one, other);
     let mut row: Vec<usize> = (0..=one.len()).collect();
@@ -42,16 +41,15 @@ fn without_common_ends<'a, T: PartialEq>(one: &'a [T], other: &'a [T]) -> (&'a [
     (&one[..one.len() - end], &other[..other.len() - end])
 }
 
-/// The largest table that [`edits`] makes. Only a prediction of tens of thousands of tokens needs a larger one.
-const LARGEST_TABLE: usize = 1 << 24;
+/// The largest table of [`edits`]; only predictions of tens of thousands of tokens need a larger one.
+const MAX_TABLE: usize = 1 << 24;
 
-/// What has to be changed to make the truth the prediction: pairs of a token of the truth and the one in its place, with
-/// nothing on the left for one too many and nothing on the right for one that is missing. None if there are too many
-/// tokens to look at.
+/// The edits from the ground truth to the prediction as pairs of tokens; empty on the left for an insertion and on the
+/// right for a deletion. None if there are too many tokens.
 pub fn edits<'a>(truth: &[&'a str], prediction: &[&'a str]) -> Option<Vec<(&'a str, &'a str)>> {
     let (truth, prediction) = without_common_ends(truth, prediction);
     let width = truth.len() + 1;
-    if width.checked_mul(prediction.len() + 1)? > LARGEST_TABLE {
+    if width.checked_mul(prediction.len() + 1)? > MAX_TABLE {
         return None;
     }
     let mut table: Vec<u32> = (0..width as u32).collect();
@@ -90,7 +88,7 @@ pub fn edits<'a>(truth: &[&'a str], prediction: &[&'a str]) -> Option<Vec<(&'a s
     Some(found)
 }
 
-/// BLEU with runs of one to four tokens over a whole set, in percent, without smoothing.
+/// Corpus BLEU-4 without smoothing.
 #[derive(Clone, Debug, Default)]
 pub struct Bleu {
     matched: [usize; 4],
@@ -100,7 +98,7 @@ pub struct Bleu {
 }
 
 impl Bleu {
-    /// Takes one more formula into account.
+    /// Adds a formula.
     pub fn add(&mut self, truth: &[&str], prediction: &[&str]) {
         self.truth_length += truth.len();
         self.prediction_length += prediction.len();

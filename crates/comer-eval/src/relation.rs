@@ -1,6 +1,6 @@
 //! The spatial relation between two symbols.
 
-/// How one symbol stands to another.
+/// The spatial relation of one symbol to another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Relation {
     /// The next symbol on the line.
@@ -13,9 +13,9 @@ pub enum Relation {
     Above,
     /// A denominator, a lower limit.
     Below,
-    /// What stands under a root.
+    /// A radicand.
     Inside,
-    /// A relation that a file names and formulas of symbols do not have, of a matrix for instance.
+    /// Another relation of a file, of a matrix for instance.
     Other(String),
 }
 
@@ -32,7 +32,7 @@ impl Relation {
         }
     }
 
-    /// As it is written in a path.
+    /// Its name in a path.
     pub(crate) fn step(&self) -> &str {
         match self {
             Self::Right => "R",

@@ -1,4 +1,4 @@
-//! The figures of a run: rates by protocol, by length, and what was taken for what.
+//! The figures of a run: rates by protocol and by length, and confusions.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -8,36 +8,36 @@ use serde::Serialize;
 use crate::metrics::{Bleu, edits, levenshtein, tokens};
 use crate::score::{FileScore, Protocol};
 
-/// The rates of one protocol, in percent of the files.
+/// Rates by one protocol, in percent of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Rates {
-    /// Without any error.
+    /// Without errors.
     pub exp_rate: f64,
     /// With at most one error.
     pub le1: f64,
-    /// With at most two.
+    /// With at most two errors.
     pub le2: f64,
-    /// With at most three.
+    /// With at most three errors.
     pub le3: f64,
-    /// Right but for the symbols.
+    /// Right except for the symbols.
     pub structure: f64,
 }
 
-/// How the formulas of some length fared.
+/// Rates of the formulas of one range of lengths.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LengthRates {
     /// The tokens of the caption: `1-10`, ..., `over 50`.
     pub tokens: String,
-    /// How many formulas there are.
+    /// Number of formulas.
     pub files: usize,
-    /// Percent without any error by each protocol of [`Protocol::ALL`].
+    /// Percent without errors by each protocol of [`Protocol::ALL`].
     pub exp_rates: [Option<f64>; 3],
 }
 
-/// A token of the captions and what was read instead of it.
+/// A token of the captions and the token predicted instead.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Confusion {
-    /// How often.
+    /// Number of times.
     pub count: usize,
     /// The token of the caption; empty where there is none.
     pub truth: String,
@@ -45,27 +45,27 @@ pub struct Confusion {
     pub prediction: String,
 }
 
-/// How much of the pictures' ink a model lost track of, in percent.
+/// How much of the ink was left unread or read twice, in percent.
 ///
-/// What is unread and what is read twice is told by who read the pictures; here it is only added up.
+/// The recogniser reports the shares of each image; here they are averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InkRates {
-    /// How many pictures were read.
+    /// Number of images.
     pub files: usize,
-    /// The ink that was never looked at, the mean over the pictures.
+    /// Unread ink, averaged over the images.
     pub unread: f64,
-    /// The ink that was read twice, the mean over the pictures.
+    /// Ink that was read twice, averaged over the images.
     pub reread: f64,
-    /// The pictures with any ink that was never looked at.
+    /// Images with any unread ink.
     pub files_unread: f64,
-    /// The pictures with any ink that was read twice.
+    /// Images with any ink that was read twice.
     pub files_reread: f64,
 }
 
 impl InkRates {
-    /// Adds up the shares that were left unread and read twice of each picture, in 0..=1; none if there is no picture.
+    /// Averages the shares `[unread, reread]` of each image, in 0..=1; none if there are no images.
     pub fn new(shares: &[[f32; 2]]) -> Option<Self> {
-        // The order of the pictures is not to matter, to the last digit.
+        // Sorted, so that the order of the images does not change the last digits.
         let mut shares = shares.to_vec();
         shares.sort_by(|one, other| one[0].total_cmp(&other[0]).then(one[1].total_cmp(&other[1])));
         let files = shares.len();
@@ -83,18 +83,18 @@ impl InkRates {
     }
 }
 
-/// How often a formula was read with another number of symbols than it has, in percent of the files.
+/// How often a prediction has another number of symbols than the caption, in percent of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SymbolCounts {
-    /// With fewer: something was left out.
+    /// Fewer: something was left out.
     pub fewer: f64,
-    /// With more: something was read twice, or made up.
+    /// More: something was read twice, or made up.
     pub more: f64,
 }
 
 impl SymbolCounts {
     fn new(pairs: &[(Vec<&str>, Vec<&str>)]) -> Option<Self> {
-        // The other tokens leave no ink.
+        // The other tokens have no ink.
         let symbols = |tokens: &[&str]| {
             tokens.iter().filter(|token| !matches!(**token, "{" | "}" | "^" | "_" | r"\limits")).count()
         };
@@ -111,37 +111,37 @@ impl SymbolCounts {
 /// The figures of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// How many files the truth has.
+    /// Number of files in the ground truth.
     pub files: usize,
-    /// How many of them have no prediction.
+    /// Files without a prediction.
     pub missing: usize,
-    /// How many have a prediction without a label graph.
+    /// Files whose prediction has no label graph.
     pub unreadable: usize,
-    /// Against the competition's graphs, if there are any.
+    /// Against the competition's label graphs, if there are any.
     pub official: Option<Rates>,
-    /// Against the graphs of the captions, if there are any.
+    /// Against the label graphs of the captions, if there are any.
     pub caption: Option<Rates>,
     /// Token match against the captions, if there are any.
     pub token: Option<Rates>,
-    /// Tokens to change for each hundred of the captions.
+    /// Token edits per hundred tokens of the captions.
     pub token_error_rate: Option<f64>,
     /// BLEU-4 in percent.
     pub bleu4: Option<f64>,
     /// How often symbols were left out or added, if there are captions.
     pub symbols: Option<SymbolCounts>,
-    /// How much of the ink was read; none where only the predictions are known.
+    /// How much of the ink was read; none if only predictions are known.
     pub ink: Option<InkRates>,
     /// By the length of the captions.
     pub by_length: Vec<LengthRates>,
-    /// The most frequent mistakes, the most frequent first.
+    /// The most frequent confusions, most frequent first.
     pub confusions: Vec<Confusion>,
 }
 
-/// How many confusions a report lists.
+/// Number of confusions in a report.
 const CONFUSIONS: usize = 60;
 
 impl Report {
-    /// The figures of these files.
+    /// Summarises the scores of a run.
     pub fn new(scores: &[FileScore]) -> Self {
         let texts =
             |score: &FileScore| Some((score.caption.clone()?, score.prediction.clone().unwrap_or_default()));
@@ -179,16 +179,16 @@ impl Report {
         }
     }
 
-    /// The figures beside the rates, a sentence each.
+    /// The figures beside the rates, one sentence each.
     pub fn sentences(&self) -> Vec<String> {
         let tokens = self.token_error_rate.zip(self.bleu4);
         let tokens = tokens.map(|(rate, bleu)| format!("Token error rate {rate:.2} %, BLEU-4 {bleu:.2}."));
         let symbols = self.symbols.map(|SymbolCounts { fewer, more }| {
-            format!("Fewer symbols than the caption has in {fewer:.2} % of the files, more in {more:.2} %.")
+            format!("Fewer symbols than the caption in {fewer:.2} % of the files, more in {more:.2} %.")
         });
         let ink = self.ink.map(|ink| {
             format!(
-                "Ink never looked at {:.2} % (in {:.2} % of the files), read twice {:.2} % (in {:.2} % of the files).",
+                "Unread ink {:.2} % (in {:.2} % of the files), ink read twice {:.2} % (in {:.2} % of the files).",
                 ink.unread, ink.files_unread, ink.reread, ink.files_reread
             )
         });
@@ -239,7 +239,7 @@ fn confusions(pairs: &[(Vec<&str>, Vec<&str>)]) -> Vec<Confusion> {
     let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
     for (caption, prediction) in pairs {
         let found = edits(caption, prediction).unwrap_or_default();
-        // Braces come and go with the scripts and fractions that need them.
+        // Braces only follow from scripts and fractions.
         let is_brace = |token: &str| matches!(token, "{" | "}");
         for edit in found.into_iter().filter(|(truth, prediction)| !is_brace(truth) && !is_brace(prediction))
         {

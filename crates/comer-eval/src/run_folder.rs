@@ -1,4 +1,4 @@
-//! Writes a run into a folder: `report.json`, `report.md`, `report.html` and `predictions.tsv`.
+//! Writes the report of a run to a folder: `report.json`, `report.md`, `report.html` and `predictions.tsv`.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::markdown::markdown;
 use crate::report::Report;
 use crate::score::{FileScore, Protocol};
 
-/// A run that has been scored.
+/// A scored run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// The heading of the reports.
@@ -20,7 +20,7 @@ pub struct Run<'a> {
     pub report: &'a Report,
     /// Every file.
     pub scores: &'a [FileScore],
-    /// What could not be read on the way.
+    /// What could not be read.
     pub problems: &'a [String],
 }
 
@@ -61,12 +61,12 @@ impl<'a> From<&'a FileScore> for FileRecord<'a> {
 }
 
 impl Run<'_> {
-    /// Writes the four files into `folder`, which is made if it is not there. `picture` gives the picture of a formula
-    /// by its name, as the bytes of an image file.
+    /// Writes the four files to `folder`, which is created if needed. `picture` returns the image file of a formula by
+    /// its name.
     pub fn write(&self, folder: &Path, picture: impl FnMut(&str) -> Option<Vec<u8>>) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(|reason| Error::File { path: folder.into(), reason })?;
         let write = |name: &str, text: &str| {
-            // Beside its place first, then renamed: an interrupted run leaves the report that was there.
+            // Written beside its place and renamed, so that an interrupted run keeps the old report.
             let (path, beside) = (folder.join(name), folder.join(format!("{name}.part")));
             let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, &path));
             written.map_err(|reason| Error::File { path, reason })

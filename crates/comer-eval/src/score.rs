@@ -1,4 +1,4 @@
-//! Scores predictions, file by file, by each protocol that the truth allows.
+//! Scores predictions file by file, by each protocol for which there is ground truth.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use crate::label_graph::LabelGraph;
 use crate::metrics::{levenshtein, same_structure, tokens};
 use crate::symbols::Dialect;
 
-/// What a prediction is measured against. The three figures differ by points and are never to be mixed.
+/// What predictions are compared with. The figures of different protocols are not comparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// Label graphs against the competition's own: the figures of the paper.
+    /// Label graphs against those of the competition: the figures of the paper.
     Official,
-    /// Label graphs against those of the captions, which say what is really drawn.
+    /// Label graphs against those of the captions, which match the images.
     Caption,
-    /// Tokens against the captions'.
+    /// Tokens against those of the captions.
     Token,
 }
 
@@ -32,10 +32,10 @@ impl Protocol {
     }
 }
 
-/// What one formula really is.
+/// The ground truth of one formula.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
-    /// The name of its file.
+    /// Its name.
     pub name: String,
     /// Its LaTeX, if there are captions.
     pub caption: Option<String>,
@@ -43,12 +43,12 @@ pub struct Truth {
     pub graph: Option<LabelGraph>,
 }
 
-/// How far off one prediction is by one protocol.
+/// The errors of one prediction by one protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mistakes {
-    /// Node and edge errors, or tokens to change.
+    /// Node and edge errors, or token edits.
     pub errors: usize,
-    /// Right but for the symbols.
+    /// Right except for the symbols.
     pub same_structure: bool,
 }
 
@@ -65,11 +65,11 @@ pub struct FileScore {
     pub name: String,
     /// Its LaTeX, if there are captions.
     pub caption: Option<String>,
-    /// What was recognised; none if there is no prediction.
+    /// The prediction, if there is one.
     pub prediction: Option<String>,
     /// Why the prediction has no label graph, if it has none.
     pub unreadable: Option<String>,
-    /// By each protocol of [`Protocol::ALL`], where the truth is known.
+    /// By each protocol of [`Protocol::ALL`] for which there is ground truth.
     pub mistakes: [Option<Mistakes>; 3],
 }
 
@@ -80,10 +80,10 @@ impl FileScore {
     }
 }
 
-/// Scores the files of the truth: a missing prediction and one that is not LaTeX count as empty, and predictions for
-/// other files do not count.
+/// Scores every file of the ground truth. A prediction that is missing or is not LaTeX counts as empty; predictions for
+/// other files are ignored.
 ///
-/// `dialect` is for the caption protocol; the official one is always read officially.
+/// `dialect` is that of the caption protocol; the official protocol always uses [`Dialect::Official`].
 pub fn score(truths: &[Truth], predictions: &HashMap<String, String>, dialect: Dialect) -> Vec<FileScore> {
     truths.iter().map(|truth| score_one(truth, predictions.get(&truth.name), dialect)).collect()
 }
@@ -98,7 +98,7 @@ fn score_one(truth: &Truth, prediction: Option<&String>, dialect: Dialect) -> Fi
         let graph = |formula: &str| LabelGraph::from_latex(formula, dialect).unwrap_or_default();
         let prediction = if dialect == Dialect::Official { official } else { graph(formula) };
         let errors = compare(&graph(caption), &prediction);
-        // A caption that is not LaTeX has no graph: only the same tokens are then the same formula.
+        // A caption that is not LaTeX has an empty graph: only the same tokens are right.
         let both_empty = errors.total() == 0 && errors.same_structure && prediction.is_empty();
         if both_empty && tokens(caption) != tokens(formula) {
             return Mistakes { errors: tokens(caption).len().max(1), same_structure: false };

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Which reading of LaTeX a graph is made by.
+/// How LaTeX is interpreted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
-    /// As the official CROHME tools read it, their bugs included (listed in `docs/evaluation.md`): what official
-    /// figures are comparable by.
+    /// As by the official CROHME tools, including their bugs (see `docs/evaluation.md`): comparable with official
+    /// figures.
     #[default]
     Official,
-    /// As LaTeX means it: each symbol keeps its own name, and nothing is dropped. Only comparable to itself.
+    /// As by LaTeX: each symbol keeps its name and nothing is dropped. Not comparable with official figures.
     Clean,
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum Command {
     Space,
     /// A mark above or below its argument.
     Accent { mark: &'static str, above: bool },
-    /// Another face for its argument: `\mathrm`.
+    /// Another font for its argument: `\mathrm`.
     Face,
     /// `\frac`.
     Fraction,
@@ -170,7 +170,7 @@ const OFFICIAL_LABELS: &[(&str, &str)] = &[
     (",", "COMMA"),
 ];
 
-/// The functions whose label keeps its backslash with the official tools.
+/// Functions whose label keeps its backslash in the official tools.
 const OFFICIAL_FUNCTIONS: &[&str] = &["sin", "cos", "tan", "lim", "log"];
 
 static OFFICIAL: LazyLock<HashMap<&'static str, &'static str>> =
@@ -194,7 +194,7 @@ pub(crate) fn function_label(name: &str, dialect: Dialect) -> String {
     }
 }
 
-/// What a symbol of the clean dialect looks like, by its label.
+/// The character of a symbol of the clean dialect, by its label.
 pub(crate) fn character_of(label: &str) -> String {
     match command(label) {
         Some(Command::Symbol(symbol) | Command::Delimiter(symbol)) => symbol.into(),

@@ -1,10 +1,10 @@
-//! Reads the expression tree off the table of a formula, with a stack of its own.
+//! Builds the expression tree from the parse table, with an explicit stack.
 
 use crate::expression::{Expression, Kind};
 use crate::grammar::{Part, Scripts, Shape, Table};
 use crate::symbols::{Command, Dialect, character_label, command, function_label};
 
-/// What is left to be turned into nodes.
+/// Work that is left.
 enum Task {
     Whole(usize),
     Part(usize),
@@ -22,7 +22,7 @@ impl Table<'_> {
         self.expression_and_steps().0
     }
 
-    /// The tree, and how many tasks it took.
+    /// The tree and the number of tasks it took.
     pub(crate) fn expression_and_steps(&self) -> (Expression, usize) {
         let mut steps = 0;
         let mut expression = Expression::new(self.dialect);
@@ -58,7 +58,7 @@ impl Table<'_> {
         (expression, steps)
     }
 
-    /// Leaves the parts of a row as tasks, the first on top.
+    /// Pushes the parts of a row, the first on top.
     fn push_row(&self, from: usize, to: usize, row: usize, tasks: &mut Vec<(Task, Option<usize>)>) {
         let start = tasks.len();
         let mut at = from;
@@ -118,7 +118,7 @@ impl Table<'_> {
         let Some(Part { shape, end }) = self.parts[at] else { return };
         match shape {
             Shape::Nothing => {
-                // The official tools lose the place as well, so that a denominator may become a numerator.
+                // The official tools drop the node as well, so that a denominator may become a numerator.
                 let keeps_place = match parent {
                     None => true,
                     Some(parent) => {

@@ -8,7 +8,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::batches::Batch;
 use crate::cpu::{self, Grid, NormStatistics};
 use crate::error::{Error, Result};
-use crate::recipe::{Optimizer, Recipe};
+use crate::recipe::{Loss, Recipe};
 
 /// How far a batch norm's running statistics move towards those of a batch, as in PyTorch.
 pub const NORM_MOMENTUM: f64 = 0.1;
@@ -53,7 +53,7 @@ pub struct CpuBackend {
 impl CpuBackend {
     /// The network of a recipe.
     pub fn new(recipe: &Recipe) -> Self {
-        let Optimizer { label_smoothing, symbols, .. } = recipe.optimizer;
+        let Loss { label_smoothing, symbols } = recipe.loss;
         Self {
             config: recipe.model.clone(),
             label_smoothing: label_smoothing as f32,

@@ -7,13 +7,12 @@ use std::sync::mpsc;
 
 use comer::Image;
 use comer::internal::TokenId;
-use rand::SeedableRng;
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 
 use crate::augment::{self, Hands};
 use crate::error::{Error, Result};
 use crate::picks::picks;
+use crate::random::generator;
 use crate::recipe::{Batches, Order, Recipe};
 use crate::samples::{Pick, Samples};
 
@@ -88,15 +87,6 @@ fn group(order: &[(usize, Pick)], limits: &Batches, size: f64) -> Vec<Vec<Pick>>
         }
     }
     batches
-}
-
-/// A generator for one purpose: nothing else that was drawn before changes it, so that a run can go on anywhere.
-pub(crate) fn generator(purpose: [u64; 4]) -> ChaCha8Rng {
-    let mut bytes = [0; 32];
-    for (part, value) in bytes.chunks_exact_mut(8).zip(purpose) {
-        part.copy_from_slice(&value.to_le_bytes());
-    }
-    ChaCha8Rng::from_seed(bytes)
 }
 
 /// Makes the batch at a place of the plan.

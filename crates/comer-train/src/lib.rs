@@ -15,6 +15,7 @@ pub mod error;
 pub mod initial;
 pub mod optimizer;
 pub mod picks;
+mod random;
 pub mod recipe;
 pub mod run_folder;
 pub mod samples;

@@ -2,7 +2,7 @@
 
 use rand::seq::SliceRandom;
 
-use crate::batches::generator;
+use crate::random::generator;
 use crate::recipe::Recipe;
 use crate::samples::{Pick, Samples};
 

@@ -2,6 +2,7 @@
 
 mod check;
 mod data;
+mod keys;
 
 use std::path::Path;
 
@@ -30,12 +31,16 @@ pub struct Recipe {
     pub batches: Batches,
     /// How pictures are varied.
     pub augmentation: Augmentation,
+    /// What is minimised.
+    pub loss: Loss,
     /// How weights follow gradients.
     pub optimizer: Optimizer,
     /// How the rate changes.
     pub schedule: Schedule,
     /// How progress is judged.
     pub validation: Validation,
+    /// When the state is saved.
+    pub checkpoint: CheckpointInterval,
 }
 
 /// How pictures are brought together.
@@ -93,6 +98,24 @@ pub struct Augmentation {
     pub noise: f64,
 }
 
+/// What is minimised: the cross entropy of the tokens, and optionally that of the symbols.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Loss {
+    /// The share of each target that is spread over all tokens.
+    pub label_smoothing: f64,
+    /// The weight of a second loss, which asks the encoder for the symbol of each cell where strokes tell; 0 for none.
+    pub symbols: f64,
+}
+
+/// When the state is saved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckpointInterval {
+    /// Minutes between checkpoints.
+    pub minutes: f64,
+}
+
 /// How weights follow gradients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -110,10 +133,6 @@ pub struct Optimizer {
     pub weight_decay: f64,
     /// Gradients longer than this are shortened to it; 0 for never.
     pub clip: f64,
-    /// The share of each answer that is spread over all tokens.
-    pub label_smoothing: f64,
-    /// The weight of a second loss, which asks the encoder for the symbol of each cell where strokes tell; 0 for none.
-    pub symbols: f64,
     /// How much of the averaged weights stays at each step; 0 for no averaging. Averaged weights are what is validated
     /// and kept.
     pub average: f64,
@@ -176,8 +195,6 @@ pub struct Validation {
     pub strategy: Strategy,
     /// Prefixes that each direction keeps.
     pub beam: usize,
-    /// Minutes between checkpoints.
-    pub checkpoint_minutes: f64,
 }
 
 /// What progress is judged by.
@@ -212,9 +229,11 @@ impl Default for Recipe {
             data: Data::default(),
             batches: Batches::default(),
             augmentation: Augmentation::default(),
+            loss: Loss::default(),
             optimizer: Optimizer::default(),
             schedule: Schedule::default(),
             validation: Validation::default(),
+            checkpoint: CheckpointInterval::default(),
         }
     }
 }
@@ -253,10 +272,14 @@ impl Default for Optimizer {
             betas: [0.9, 0.999],
             weight_decay: 1e-4,
             clip: 0.0,
-            label_smoothing: 0.0,
-            symbols: 0.0,
             average: 0.0,
         }
+    }
+}
+
+impl Default for CheckpointInterval {
+    fn default() -> Self {
+        Self { minutes: 5.0 }
     }
 }
 
@@ -275,7 +298,6 @@ impl Default for Validation {
             pictures: 0,
             strategy: Strategy::Joint,
             beam: 10,
-            checkpoint_minutes: 5.0,
         }
     }
 }
@@ -288,8 +310,18 @@ impl Recipe {
         Self::parse(&text).map_err(|reason| Error::Recipe { path: path.into(), reason })
     }
 
+    /// Reads the recipe that a run folder stores, which may have been written with earlier names of keys.
+    pub fn open_stored(path: &Path) -> Result<Self> {
+        let failed = |reason| Error::Recipe { path: path.into(), reason };
+        let text =
+            std::fs::read_to_string(path).map_err(|reason| Error::File { path: path.into(), reason })?;
+        let text = keys::translate(&text).map_err(failed)?;
+        Self::parse(&text).map_err(failed)
+    }
+
     /// Reads and checks the text of a recipe.
     pub fn parse(text: &str) -> Result<Self, String> {
+        keys::refuse_earlier(text)?;
         let recipe: Self = toml::from_str(text).map_err(|error| check::explain(&error))?;
         recipe.validate()?;
         Ok(recipe)

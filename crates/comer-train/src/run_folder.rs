@@ -54,7 +54,7 @@ impl RunFolder {
             return Err(Error::Run { path: path.into(), reason });
         }
         let found = Checkpoint::open(&place)?;
-        let old = Recipe::open(&path.join("resolved.toml"))?;
+        let old = Recipe::open_stored(&path.join("resolved.toml"))?;
         if let Some(reason) = obstacle(&old, recipe, found.place.epoch) {
             return Err(Error::Run { path: path.into(), reason });
         }
@@ -135,13 +135,13 @@ fn obstacle(old: &Recipe, new: &Recipe, epochs: usize) -> Option<String> {
     if old.model != new.model {
         return other("[model]", "its weights do not fit this recipe");
     }
-    let (old, own) = (&old.optimizer, &new.optimizer);
-    if old.kind != own.kind {
+    if old.optimizer.kind != new.optimizer.kind {
         return other("optimizer.kind", "what the optimiser remembers does not fit this recipe");
     }
-    for (field, old, own) in
-        [("optimizer.symbols", old.symbols, own.symbols), ("optimizer.average", old.average, own.average)]
-    {
+    for (field, old, own) in [
+        ("loss.symbols", old.loss.symbols, new.loss.symbols),
+        ("optimizer.average", old.optimizer.average, new.optimizer.average),
+    ] {
         if (old > 0.0) != (own > 0.0) {
             return other(field, "it may change, but neither to 0 nor from 0");
         }

@@ -94,7 +94,7 @@ impl Trainer<'_> {
     pub fn start(recipe: &Recipe, vocab: &Vocab) -> Result<Checkpoint> {
         let model = random_model(recipe.model.clone(), vocab.clone(), recipe.seed)?;
         let mut weights = model.weights;
-        if recipe.optimizer.symbols > 0.0 {
+        if recipe.loss.symbols > 0.0 {
             weights.extend(symbol_map(&recipe.model, vocab, recipe.seed));
         }
         Ok(Checkpoint { weights, ..Checkpoint::default() })
@@ -177,7 +177,7 @@ impl Trainer<'_> {
                 rate,
                 speed: place.tally.pictures as f64 / place.tally.seconds.max(1e-9),
             });
-            if saved.elapsed().as_secs_f64() > 60.0 * recipe.validation.checkpoint_minutes {
+            if saved.elapsed().as_secs_f64() > 60.0 * recipe.checkpoint.minutes {
                 self.save_or_warn(state, saved, watch);
                 began = Instant::now();
             }

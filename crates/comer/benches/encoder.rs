@@ -119,13 +119,13 @@ impl Sgemm {
     fn run(&mut self) {
         let (side, stride) = (self.side, self.side as isize);
         let parallelism = match self.threads {
-            1 => gemm::Parallelism::None,
-            threads => gemm::Parallelism::Rayon(threads),
+            1 => gemm_common::Parallelism::None,
+            threads => gemm_common::Parallelism::Rayon(threads),
         };
         let [output, left, right] = &mut self.matrices;
         // SAFETY: three square matrices of this side, column by column.
         unsafe {
-            gemm::gemm(
+            gemm_f32::gemm::f32::get_gemm_fn()(
                 side,
                 side,
                 side,

@@ -1,5 +1,4 @@
-//! The paper's two tables and its figure of lengths, with our numbers beside its own, and its claim measured: what was left
-//! unread and what was read twice.
+//! The tables and the figure of the paper with our numbers beside its own, and the share of ink left unread or read twice.
 
 use std::fmt::Write;
 
@@ -31,7 +30,7 @@ fn paper_rates(name: &str, test: &str) -> Option<[f64; 4]> {
     }
 }
 
-/// The protocol that a report is told by: the official graphs where there are any.
+/// The protocol of a report: the official one where there are label graphs.
 fn protocol(report: &Report) -> Protocol {
     if report.official.is_some() { Protocol::Official } else { Protocol::Token }
 }
@@ -91,7 +90,7 @@ pub fn markdown(results: &[Ablated], epochs: usize) -> String {
     }
     text.push_str(
         "\n## Left out and read twice\n\n\
-         In percent of the ink and of the formulas: docs/explain.md tells what unread and reread ink is.\n\n\
+         In percent of the ink and of the formulas: docs/explain.md defines unread and reread ink.\n\n\
          | set | model | ink unread | ink reread | fewer symbols than the caption | more |\n|---|---|---|---|---|---|\n",
     );
     for &test in &tests {
@@ -111,7 +110,7 @@ pub fn markdown(results: &[Ablated], epochs: usize) -> String {
     text
 }
 
-/// ExpRate by the length of the formulas on the first set, one line for each model.
+/// ExpRate by length on the first split, one line per model.
 pub fn lengths(results: &[Ablated]) -> String {
     const COLOURS: [&str; 4] = ["#888", "#e80", "#2a2", "#26c"];
     const SIZE: (f64, f64) = (520.0, 260.0);

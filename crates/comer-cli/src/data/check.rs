@@ -1,4 +1,4 @@
-//! `comer data check`: what a data set holds, and what is wrong with it.
+//! `comer data check`: statistics and faults of a data set.
 
 #[cfg(feature = "train")]
 mod strokes;
@@ -22,37 +22,36 @@ use serde_json::{Value, json};
 use crate::args::{ThreadArgs, read_vocab};
 use crate::output::{Progress, print};
 
-/// Check a data set in the layout of CROHME: counts, sizes, broken files and captions, duplicates, leaks between splits.
+/// Check a data set in CROHME's layout: counts, sizes, broken files and captions, duplicates, leaks between splits.
 ///
-/// Broken are: files that cannot be read, captions that are empty, are not LaTeX or have tokens outside the vocabulary,
-/// names that are there twice, pictures whose shape the network cannot take, and pictures that are in two splits. Then
-/// the exit code is 1. Pictures over the size limits, which are scaled when read, and pictures that are twice in one
-/// split are only told.
+/// The exit code is 1 if there are faults: unreadable files, captions that are empty, are not LaTeX or have unknown
+/// tokens, repeated names, images of a shape that the network cannot take, or images that are in two splits. Images over
+/// the size limits, which are scaled, and duplicates within a split are only reported.
 ///
-/// Of a stroke set (a .jsonl) the records are checked, and that it shares nothing with test sets: no caption with --tests,
-/// no ink with --ink, that is half of an expression's curved strokes, at least three, in the same places.
+/// For a stroke set (.jsonl), the records are checked, and that it shares no caption with --tests and no ink with --ink.
+/// Ink is shared if half of an expression's curved strokes, and at least three, are in the same places.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer data check crohme.zip
   comer data check sets/crohme.jsonl --tests crohme.zip --ink inkml/2014 --ink inkml/2016
   comer data check data --split train --split 2014 --json")]
 pub struct Arguments {
-    /// A CROHME folder or zip, or a stroke set.
+    /// CROHME folder or zip, or a stroke set.
     #[arg(value_name = "DIR_OR_ZIP_OR_JSONL")]
     data: PathBuf,
-    /// For a stroke set: a CROHME zip or folder, whose captions (of all splits but `train`) the set must not have.
+    /// For a stroke set: CROHME folder or zip whose captions (except those of `train`) the set must not have.
     #[arg(long, value_name = "DIR_OR_ZIP")]
     tests: Option<PathBuf>,
-    /// For a stroke set: a folder of InkML, whose ink the set must not have.
+    /// For a stroke set: folder of InkML whose ink the set must not have; may be repeated.
     #[arg(long, value_name = "DIR")]
     ink: Vec<PathBuf>,
-    /// The split to check; may be given several times [default: all].
+    /// Split to check; may be repeated [default: all].
     #[arg(long, value_name = "NAME")]
     split: Vec<String>,
-    /// The tokens that captions may have, one per line [default: CROHME's 110].
+    /// Vocabulary, one token per line [default: CROHME's 110].
     #[arg(long, value_name = "FILE")]
     vocab: Option<PathBuf>,
-    /// Print everything as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `comer data render`: InkML becomes pictures and captions in the layout of CROHME.
+//! `comer data render`: draws InkML as images with captions in CROHME's layout.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -15,41 +15,40 @@ use serde_json::json;
 use crate::args::{ThreadArgs, read_vocab};
 use crate::output::{Progress, message, print};
 
-/// Draw every .inkml below a folder as CROHME's pictures are drawn, with captions in the tokens of a vocabulary.
+/// Draw every .inkml below a folder as CROHME's images are drawn, with captions in the tokens of a vocabulary.
 ///
-/// Writes OUT_DIR/SPLIT/img/NAME.png, OUT_DIR/SPLIT/caption.txt, and OUT_DIR/SPLIT/left-out.tsv with the files
-/// that could not be used and why; these cost nothing but themselves. The captions are made of the LaTeX that each file
-/// gives as `truth`, written the way CROHME's captions are. Nothing stands under its final name until all is done, and
-/// a split that is there already is not touched. The exit code is 0 if anything was drawn.
+/// Writes OUT_DIR/SPLIT/img/NAME.png, OUT_DIR/SPLIT/caption.txt, and OUT_DIR/SPLIT/left-out.tsv with the files that could
+/// not be used and why. Captions are the normalized LaTeX of each file's `truth` annotation. The split appears under its
+/// name only when it is complete, and an existing split is not changed. The exit code is 0 if anything was drawn.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer data render inkml/train data
   comer data render downloads/ink data --split extra --vocab tokens.txt --json")]
 pub struct Arguments {
-    /// The folder to search for ink.
+    /// Folder to search for ink.
     inkml_dir: PathBuf,
-    /// The folder of the data set.
+    /// Folder of the data set.
     out_dir: PathBuf,
-    /// The name of the split [default: that of INKML_DIR].
+    /// Name of the split [default: that of INKML_DIR].
     #[arg(long, value_name = "NAME")]
     split: Option<String>,
-    /// The tokens of the captions, one per line [default: CROHME's 110].
+    /// Vocabulary, one token per line [default: CROHME's 110].
     #[arg(long, value_name = "FILE")]
     vocab: Option<PathBuf>,
-    /// Print what was done as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     threads: ThreadArgs,
 }
 
-/// A file of ink and the name that its picture gets.
+/// An ink file and the name of its image.
 struct Source {
     path: PathBuf,
     name: Result<String, String>,
 }
 
-/// Reasons on stderr; the others are in the table.
+/// Reasons on stderr; left-out.tsv has all.
 const MOST_NAMED: usize = 10;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -58,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let split = split_name(arguments)?;
     let place = arguments.out_dir.join(&split);
     if place.exists() {
-        bail!("{}: it exists already, expected a new split (--split names another)", place.display());
+        bail!("{}: already exists, expected a new split (--split names another)", place.display());
     }
     let paths = find_files(&arguments.inkml_dir, &["inkml"])?;
     if paths.is_empty() {
@@ -103,7 +102,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         message(format_args!("left out: {file}: {reason}"));
     }
     for (file, name) in &renamed {
-        message(format_args!("{file}: the name is taken, its picture is {name}"));
+        message(format_args!("{file}: the name is taken, its image is {name}"));
     }
     if count == 0 {
         bail!("{}: none of its {} files could be drawn", arguments.inkml_dir.display(), sources.len());

@@ -1,4 +1,4 @@
-//! The reading as an animation: the picture with its map, the formula as it grows, and what else might have stood there.
+//! The explanation as an animation: the image with its map, the formula so far, and the next best tokens.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ const MARGIN: usize = 24;
 const TEXT: f32 = 13.0;
 const LINE: f32 = 28.0;
 const BAR: f32 = 220.0;
-/// How many other tokens are shown.
+/// Number of other tokens shown.
 const OTHERS: usize = 4;
 const STEP: Duration = Duration::from_millis(700);
 const LAST: Duration = Duration::from_millis(3000);
 
-/// Where everything stands on a frame.
+/// The layout of a frame.
 struct Stage {
     width: usize,
     height: usize,
@@ -77,7 +77,7 @@ impl Stage {
     }
 }
 
-/// The frames, and how long each stands.
+/// The frames and their durations.
 pub fn frames(view: &View, choice: &Choice) -> Vec<(Canvas, Duration)> {
     let stage = Stage::new(view);
     let panels = view.panels(choice);
@@ -102,7 +102,7 @@ pub fn frames(view: &View, choice: &Choice) -> Vec<(Canvas, Duration)> {
     frames
 }
 
-/// The animation as a GIF, which goes on for ever.
+/// The animation as a looping GIF.
 pub fn gif(view: &View, choice: &Choice) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     let mut encoder = GifEncoder::new_with_speed(&mut file, 10);

@@ -1,4 +1,4 @@
-//! Pixels to draw on: tints of maps, ink, lines with smooth edges and text.
+//! A canvas: heat maps, ink, anti-aliased lines and text.
 
 use super::font;
 
@@ -89,7 +89,7 @@ pub fn mixed(from: Colour, to: Colour, share: f32) -> Colour {
     [mix(from[0], to[0]), mix(from[1], to[1]), mix(from[2], to[2])]
 }
 
-/// From a point to the line between two others.
+/// The distance of a point from a line segment.
 fn distance(point: (f32, f32), from: (f32, f32), to: (f32, f32)) -> f32 {
     let (across, down) = (to.0 - from.0, to.1 - from.1);
     let length = across * across + down * down;

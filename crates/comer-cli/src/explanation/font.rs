@@ -1,6 +1,6 @@
-//! A font of strokes for what is written into pictures: printable ASCII, drawn as a draughtsman letters a plan.
+//! A stroke font for printable ASCII.
 //!
-//! A glyph is strokes with `|` between them, each `/` for straight lines or `~` for a smooth curve through its points. A
+//! A glyph is a list of strokes separated by `|`, each `/` for straight lines or `~` for a smooth curve through its points. A
 //! point is two digits of base 36, x then y down: capitals reach from 0 to `e` (14), small letters start at 5, tails end
 //! at `i` (18).
 
@@ -16,7 +16,7 @@ pub const CAPITAL: f32 = 14.0;
 /// Between two glyphs.
 pub const GAP: f32 = 4.0;
 
-/// A character's glyph; a box for one that the font lacks.
+/// The glyph of a character; a box for an unknown one.
 pub fn glyph(character: char) -> Glyph {
     let place = (character as usize).wrapping_sub(usize::from(b'!'));
     let text = match character {

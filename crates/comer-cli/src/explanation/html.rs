@@ -1,4 +1,4 @@
-//! A page that needs nothing else: every map of both directions, to be stepped through.
+//! The explanation as a self-contained page: every map of both directions, step by step.
 
 use anyhow::Result;
 use comer::alignment::Direction;
@@ -11,7 +11,7 @@ use super::png;
 use super::svg::hex;
 use super::view::{CELL, Choice, INK, Map, REREAD, UNREAD, View, range};
 
-/// The page. It starts with `choice` and has everything else too.
+/// The page. It shows `choice` first.
 pub fn html(title: &str, view: &View, choice: &Choice) -> Result<String> {
     let words: Vec<&str> = view.tokens.iter().map(|token| token.text.as_str()).collect();
     let formula = words.join(" ");
@@ -32,8 +32,8 @@ pub fn html(title: &str, view: &View, choice: &Choice) -> Result<String> {
     ))
 }
 
-/// All that the page shows. Maps are bytes, which the eye cannot tell from the numbers: the root of the attention, and
-/// the refinement between its least and greatest. The coverage is the sum of the attention, which the page adds up.
+/// The data of the page. Maps are quantised to bytes: the root of the attention, and the refinement between its minimum
+/// and maximum. The page computes the coverage as the sum of the attention.
 fn data(view: &View, choice: &Choice) -> Result<Value> {
     let ink: Vec<f32> = view.picture.pixels().iter().map(|&pixel| f32::from(pixel) / 255.0).collect();
     let ink = png::tinted(&ink, view.picture.width(), view.picture.height(), INK)?;

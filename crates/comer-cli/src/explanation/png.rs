@@ -1,4 +1,4 @@
-//! PNG files: of a canvas, and of what pages and vector pictures hold within themselves.
+//! PNG files: of a canvas, and for data URLs.
 
 use anyhow::{Context, Result};
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
@@ -6,12 +6,12 @@ use image::{ExtendedColorType, ImageEncoder};
 
 use super::canvas::{Canvas, Colour};
 
-/// A canvas as a file.
+/// A canvas as a PNG.
 pub fn png(canvas: &Canvas) -> Result<Vec<u8>> {
     encode(canvas.pixels.as_flattened(), canvas.width, canvas.height, ExtendedColorType::Rgb8)
 }
 
-/// One colour, as opaque as each of the shades says.
+/// One colour with the shades as its opacity.
 pub fn tinted(shades: &[f32], width: usize, height: usize, [red, green, blue]: Colour) -> Result<Vec<u8>> {
     let pixels: Vec<u8> =
         shades.iter().flat_map(|shade| [red, green, blue, (shade * 255.0).round() as u8]).collect();

@@ -1,4 +1,4 @@
-//! The contact sheet, as in the paper's figure: one panel for each step, and one for what was read in the end.
+//! The contact sheet, as in the paper's figure: one panel per step, and one for the result.
 
 use super::canvas::{Canvas, Colour, text_width};
 use super::view::{Choice, GREY, INK, Map, PAPER, Panel, View};
@@ -10,11 +10,11 @@ pub const TEXT: f32 = 11.0;
 pub const SMALL: f32 = 8.0;
 const LINE: usize = 22;
 const FRAME: Colour = [214, 218, 224];
-/// The least width of a panel: its text needs it.
+/// Minimum width of a panel, for its text.
 const NARROWEST: usize = 170;
 const WIDEST_SHEET: usize = 2200;
 
-/// Where everything stands on a sheet.
+/// The layout of a sheet.
 pub struct Layout {
     pub width: usize,
     pub height: usize,
@@ -108,7 +108,7 @@ fn caption(canvas: &mut Canvas, layout: &Layout, (left, top): (usize, usize), nu
     canvas.text(&others(panel, width), left, top + LINE as f32 - 2.0, SMALL, GREY);
 }
 
-/// A probability as it is shown.
+/// A probability as text.
 pub fn percent(probability: f32) -> String {
     format!("{:.1} %", 100.0 * probability)
 }

@@ -1,4 +1,4 @@
-//! The contact sheet as an SVG: ink and text stay sharp at any size.
+//! The contact sheet as an SVG.
 
 use std::fmt::Write;
 
@@ -84,7 +84,7 @@ fn picture(
     Ok(())
 }
 
-/// Outlines of what was left unread and read twice.
+/// Outlines of ink that was left unread or read twice.
 fn marks(view: &View) -> String {
     let mut out = String::new();
     for region in &view.alignment.ink.regions {
@@ -104,7 +104,7 @@ fn marks(view: &View) -> String {
     out
 }
 
-/// The ink as one path: a box for each run of it in a row.
+/// The ink as one path: a box for each run in a row.
 fn ink_path(view: &View) -> String {
     let mut path = String::new();
     for (y, row) in view.picture.pixels().chunks_exact(view.picture.width()).enumerate() {

@@ -1,4 +1,4 @@
-//! What there is to see: the steps of one direction's reading, each with one map shaded from 0 to 1.
+//! The steps of one direction, each with one map shaded from 0 to 1.
 
 use comer::Image;
 use comer::Token;
@@ -56,7 +56,7 @@ impl Map {
     }
 }
 
-/// What to show of all that is known.
+/// What to show.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
     pub map: Map,
@@ -83,7 +83,7 @@ impl Choice {
     }
 }
 
-/// A picture as the network saw it, and how it was read.
+/// An image as the network saw it, and its alignment.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// Within the size limits of the network.
@@ -194,7 +194,7 @@ impl View<'_> {
     }
 }
 
-/// The map of a step that was chosen. The first layer has no refinement, and does not count in its mean.
+/// The chosen map of a step. The first layer has no refinement and is not part of its mean.
 pub fn chosen(pass: &Pass, maps: &[f32], choice: &Choice) -> Vec<f32> {
     let mut map = pass.mean(maps, choice.layer, choice.head);
     if choice.map == Map::Refinement && choice.layer.is_none() && pass.layers > 1 {
@@ -204,12 +204,12 @@ pub fn chosen(pass: &Pass, maps: &[f32], choice: &Choice) -> Vec<f32> {
     map
 }
 
-/// Least and greatest of some numbers.
+/// Minimum and maximum.
 pub fn range(values: impl Iterator<Item = f32>) -> (f32, f32) {
     values.fold((f32::MAX, f32::MIN), |(least, most), value| (least.min(value), most.max(value)))
 }
 
-/// How dark a value is to be, from 0 to 1.
+/// The shade of a value, from 0 to 1.
 fn shade(map: Map, value: f32, least: f32, most: f32) -> f32 {
     let share = ((value - least) / (most - least).max(1e-6)).clamp(0.0, 1.0);
     match map {
@@ -221,7 +221,7 @@ fn shade(map: Map, value: f32, least: f32, most: f32) -> f32 {
     }
 }
 
-/// What a step wrote, as it is shown.
+/// The token of a step as text.
 fn shown(step: &PassStep) -> String {
     if step.index.is_none() { "end".into() } else { step.token.text.clone() }
 }
@@ -230,7 +230,7 @@ fn name(token: &Token) -> String {
     if matches!(token.text.as_str(), "<eos>" | "<sos>") { "end".into() } else { token.text.clone() }
 }
 
-/// The value at a place between the middles of cells.
+/// Bilinear interpolation between the centres of cells.
 fn between(columns: usize, rows: usize, x: f32, y: f32, value: impl Fn(usize) -> f32) -> f32 {
     let along = |place: f32, count: usize| {
         let place = (place - 0.5).clamp(0.0, (count - 1) as f32);

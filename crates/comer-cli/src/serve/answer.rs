@@ -1,11 +1,11 @@
-//! A recognition as JSON.
+//! The JSON response of a recognition.
 
 use comer::{Input, Recognition};
 use serde_json::{Value, json};
 
 use crate::output::{add_alignment, recognition_json};
 
-/// What was read, with MathML and the strokes of each token if wanted.
+/// A recognition as JSON, with MathML and the strokes of each token if requested.
 pub fn answer(recognition: &Recognition, input: &Input, mathml: bool) -> Value {
     let mut answer = recognition_json(recognition);
     answer["kind"] = if input.ink().is_some() { "ink" } else { "picture" }.into();
@@ -22,7 +22,7 @@ pub fn answer(recognition: &Recognition, input: &Input, mathml: bool) -> Value {
     answer
 }
 
-/// A formula that cannot be shown, which the search allows only without its grammar, is null.
+/// Adds MathML; null for ill-formed LaTeX, which is possible only without the grammar.
 fn add_mathml(formula: &mut Value) {
     let latex = formula["latex"].as_str().unwrap_or_default();
     formula["mathml"] = comer_eval::display::display(latex).ok().into();

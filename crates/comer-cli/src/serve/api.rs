@@ -1,4 +1,4 @@
-//! What each path answers.
+//! The handlers of the API.
 
 use std::sync::Arc;
 use std::sync::LazyLock;
@@ -19,11 +19,11 @@ use super::request::{self, Upload, Wanted};
 use super::state::State;
 use crate::explanation;
 
-/// The description of the interface, with the version of the program.
+/// The OpenAPI description, with the version of the program.
 pub static OPENAPI: LazyLock<String> =
     LazyLock::new(|| include_str!("openapi.json").replace("{version}", env!("CARGO_PKG_VERSION")));
 
-/// The page of an explanation holds its script and its pictures, and may do nothing but run it.
+/// Policy of an explanation page, which has inline scripts and images and needs nothing else.
 const EXPLANATION_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
     img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts";
 
@@ -56,7 +56,7 @@ pub async fn recognize(
         let state = state.clone();
         move |stop: &Stop| {
             let result = read(&state, &upload, &wanted, stop);
-            // The room of the body is taken until here.
+            // Releases the memory quota of the body.
             drop(received);
             result
         }
@@ -67,24 +67,26 @@ pub async fn recognize(
     };
     match state.queue.run(deadline, work).await {
         Ok(result) => result,
-        Err(Refused::Full) => Err(busy(format!("{} requests are waiting already", state.limits.queue))),
+        Err(Refused::Full) => {
+            Err(busy(format!("the queue is full: {} requests are waiting", state.limits.queue)))
+        }
         Err(Refused::Late) => {
             let seconds = state.limits.work_time.as_secs_f64();
             Err(busy(format!("no core was free within {seconds} seconds")))
         }
         Err(Refused::Broken) => {
-            let detail = "the recognition broke down; this is a fault of the program";
+            let detail = "the recognition panicked; this is a bug";
             Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
         }
     }
 }
 
-/// The heavy part: from bytes to the answer.
+/// The CPU-bound part of a request.
 fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<Response<Body>, Problem> {
     let start = std::time::Instant::now();
     let failed = |error: comer::Error| match error {
         comer::Error::DeadlineExceeded | comer::Error::Cancelled => {
-            let detail = format!("not done within {} seconds", state.limits.work_time.as_secs_f64());
+            let detail = format!("not finished within {} seconds", state.limits.work_time.as_secs_f64());
             Problem::busy(detail, 1)
         }
         error => Problem::unreadable(error.to_string()),
@@ -164,12 +166,12 @@ pub async fn metrics(Shared(state): Shared<Arc<State>>) -> Response<Body> {
 
 /// Any other path.
 pub async fn not_found(uri: Uri) -> Response<Body> {
-    let detail = format!("there is nothing at {}; /api/openapi.json lists what there is", uri.path());
+    let detail = format!("nothing at {}; see /api/openapi.json", uri.path());
     Problem::new(StatusCode::NOT_FOUND, detail).into_response()
 }
 
 /// Any other method.
 pub async fn not_allowed(request: Request) -> Response<Body> {
-    let detail = format!("{} is not what {} takes", request.method(), request.uri().path());
+    let detail = format!("method {} is not allowed for {}", request.method(), request.uri().path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into_response()
 }

@@ -1,4 +1,4 @@
-//! The body of a request, with limits on its size, on its time and on what all bodies take together.
+//! Request bodies, with limits on size, time and total memory.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::limits::Limits;
 use super::problem::Problem;
 
-/// A body and the room that it takes, which is given back when it is dropped.
+/// A body with its share of the memory quota, which is released when dropped.
 pub struct Received {
     pub bytes: Bytes,
     _room: Option<OwnedSemaphorePermit>,
@@ -35,7 +35,7 @@ pub async fn receive(
     let reading = collect(body, most, room, &too_large);
     timeout(limits.body_time, reading).await.unwrap_or_else(|_| {
         let seconds = limits.body_time.as_secs_f64();
-        let detail = format!("the body was not there after {seconds} seconds");
+        let detail = format!("the body was not received within {seconds} seconds");
         Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail))
     })
 }
@@ -49,14 +49,15 @@ async fn collect(
     let mut bytes = Vec::new();
     let mut taken: Option<OwnedSemaphorePermit> = None;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Problem::bad_request(format!("the body broke off: {error}")))?;
+        let frame =
+            frame.map_err(|error| Problem::bad_request(format!("the body is incomplete: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         if bytes.len() + data.len() > most {
             return Err(too_large(format!("more than {most}")));
         }
         let share =
             u32::try_from(data.len()).ok().and_then(|size| room.clone().try_acquire_many_owned(size).ok());
-        let share = share.ok_or_else(|| Problem::busy("too much is being sent at the same time", 1))?;
+        let share = share.ok_or_else(|| Problem::busy("too many request bodies at the same time", 1))?;
         match &mut taken {
             Some(taken) => taken.merge(share),
             None => taken = Some(share),

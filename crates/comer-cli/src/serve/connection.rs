@@ -1,4 +1,4 @@
-//! Takes connections: a limit on their number, time limits for slow clients, and an end that finishes what was begun.
+//! Accepts connections: a limit on their number, timeouts for slow clients, graceful shutdown.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -22,16 +22,16 @@ use tokio::time::{sleep, timeout};
 
 use super::limits::Limits;
 
-/// Most bytes of a request's head.
-const HEAD: usize = 16 << 10;
-/// How long a client that is still sending is listened to after its answer, so that it comes to read it.
+/// Largest request head in bytes.
+const MAX_HEAD: usize = 16 << 10;
+/// How long to drain a client that is still sending after its response, so that it can read the response.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// The answer to a head that does not come to its end.
+/// The response to an incomplete head.
 const SLOW_HEAD: &str = "{\"type\":\"about:blank\",\"title\":\"Request Timeout\",\"status\":408,\
-    \"detail\":\"the head of the request was not there in time\"}";
+    \"detail\":\"the head of the request was not received in time\"}";
 
-/// Serves connections until `stop`, then lets those at work finish.
+/// Serves connections until `stop`, then finishes the requests in progress.
 pub async fn serve(listener: TcpListener, app: Router, limits: Limits, stop: impl Future<Output = ()>) {
     let mut stop = pin!(stop);
     let (stopping, told) = watch::channel(false);
@@ -55,20 +55,20 @@ pub async fn serve(listener: TcpListener, app: Router, limits: Limits, stop: imp
                     drop(place);
                 });
             }
-            // Out of file descriptors, most likely: some will be free again.
+            // Most likely out of file descriptors: try again.
             Err(_) => sleep(Duration::from_millis(50)).await,
         }
     }
     drop(listener);
-    // Those who listen may all be gone.
+    // Fails only if there are no connections.
     let _ = stopping.send(true);
     let finished = async { while connections.join_next().await.is_some() {} };
     let _ = timeout(limits.body_time + limits.work_time, finished).await;
 }
 
-/// Serves one connection to its end.
+/// Serves one connection.
 async fn answer(stream: TcpStream, app: Router, limits: Limits, mut told: watch::Receiver<bool>) {
-    // Answers are small and wanted now.
+    // Responses are small and should not be delayed.
     let _ = stream.set_nodelay(true);
     let service = TowerToHyperService::new(app);
     type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
@@ -76,7 +76,7 @@ async fn answer(stream: TcpStream, app: Router, limits: Limits, mut told: watch:
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_time)
-        .max_header_size(HEAD)
+        .max_header_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service);
     let mut stopping = *told.borrow();
     if stopping {
@@ -102,7 +102,7 @@ async fn answer(stream: TcpStream, app: Router, limits: Limits, mut told: watch:
     }
     let _ = stream.shutdown().await;
     if !stopping {
-        // Closing while bytes are unread would reset the connection and take the answer from the client.
+        // Closing with unread bytes would reset the connection before the client has read the response.
         let mut rest = [0; 4096];
         let drain = async { while matches!(stream.read(&mut rest).await, Ok(1..)) {} };
         let _ = timeout(LINGER, drain).await;

@@ -1,35 +1,35 @@
-//! How much a request may ask for; `docs/serve.md` lists the same.
+//! Limits of the server; also listed in `docs/serve.md`.
 
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-/// What is refused beyond.
+/// Limits of requests and connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of a request's body.
+    /// Bytes of a request body.
     pub body: usize,
-    /// Bytes of all bodies that are being read or wait for a core.
+    /// Bytes of all bodies in progress or waiting.
     pub all_bodies: usize,
-    /// Bytes of a formula to be shown as MathML.
+    /// Bytes of a formula for `/api/mathml`.
     pub formula: usize,
     /// Strokes of an ink.
     pub strokes: usize,
     /// Points of an ink.
     pub points: usize,
-    /// Answers to one request.
+    /// Answers per request.
     pub answers: usize,
-    /// Prefixes that each reading direction keeps.
+    /// Beam size.
     pub beam: usize,
-    /// Requests that wait for a core.
+    /// Waiting requests.
     pub queue: usize,
-    /// Connections at the same time.
+    /// Open connections.
     pub connections: usize,
-    /// For the head of a request to arrive, and for an idle connection to stay.
+    /// Timeout of a request head and of an idle connection.
     pub head_time: Duration,
-    /// For the body of a request to arrive.
+    /// Timeout of a request body.
     pub body_time: Duration,
-    /// From the body's arrival to the answer.
+    /// Time limit from the body to the response.
     pub work_time: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Refuses what cannot work.
+    /// Checks the values.
     pub fn validate(&self) -> Result<()> {
         if self.body == 0 || self.body > self.all_bodies {
             bail!("--max-body: expected from 1 to {} mebibytes", self.all_bodies >> 20);

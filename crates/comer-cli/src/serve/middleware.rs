@@ -1,4 +1,4 @@
-//! What every answer has: an identifier, a line in the log, a count, security headers, and CORS where it was asked for.
+//! Middleware of every request: request id, log, metrics, security headers, CORS.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use super::state::State;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Nothing from elsewhere, no inline script, no frames. Forms go to this server alone.
+/// Resources of this server only; no inline scripts, no frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
     connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
@@ -29,7 +29,7 @@ const HEADERS: [(&str, &str); 7] = [
     ("cache-control", "no-cache"),
 ];
 
-/// Paths that are counted by name, beside those of the page; the others could be anything.
+/// Paths with metrics of their own, beside those of the page.
 const PATHS: [&str; 6] =
     ["/api/recognize", "/api/mathml", "/api/health", "/api/model", "/api/openapi.json", "/metrics"];
 
@@ -38,11 +38,11 @@ pub fn origin(text: &str) -> Result<HeaderValue> {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     match (host, HeaderValue::from_str(text)) {
         (Some(host), Ok(value)) if !host.is_empty() && !host.contains(['/', ' ', '*']) => Ok(value),
-        _ => bail!("--allow-origin {text}: expected one such as https://example.org, without a path"),
+        _ => bail!("--allow-origin {text}: expected an origin such as https://example.org, without a path"),
     }
 }
 
-/// A request that is under way; one that is dropped before its answer was left by its client.
+/// A request in progress. If it is dropped before its response, the client has disconnected.
 struct Record {
     state: Arc<State>,
     id: String,
@@ -61,7 +61,7 @@ impl Drop for Record {
             None => self.state.metrics.client_gone(),
         }
         if self.state.log {
-            let status = self.status.map_or("gone".to_string(), |status| status.as_u16().to_string());
+            let status = self.status.map_or("-".to_string(), |status| status.as_u16().to_string());
             let milliseconds = self.start.elapsed().as_secs_f64() * 1000.0;
             eprintln!(
                 "{} {} {} {} {status} {milliseconds:.1} ms",
@@ -74,14 +74,14 @@ impl Drop for Record {
     }
 }
 
-/// Date and time in UTC, as ISO 8601 writes it.
+/// The current time in UTC, as ISO 8601.
 fn time_of_day() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     timestamp(now.as_secs())
 }
 
 fn timestamp(seconds: u64) -> String {
-    // Days to a date, by the calendar's 400 years of 146097 days, counted from 1 March of the year 0.
+    // Civil date from days, by eras of 400 years (146097 days) from 1 March of the year 0.
     let days = seconds / 86_400 + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -93,7 +93,7 @@ fn timestamp(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The identifier that the request brings, if it is a harmless one, or one of our own.
+/// The request id of the client, if it is well-formed, or a new one.
 fn request_id(headers: &HeaderMap) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let harmless = |id: &&str| {
@@ -129,10 +129,10 @@ pub async fn handle(Shared(state): Shared<Arc<State>>, request: Request, next: N
     };
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
-        // An answer that is a page of its own has its own policy.
+        // A response may have its own policy.
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
-    // A page of another origin may have what it was allowed to ask for.
+    // Allowed origins may read the response.
     let sharing = if origin.is_some() { "cross-origin" } else { "same-origin" };
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static(sharing));
     if !record.state.origins.is_empty() {

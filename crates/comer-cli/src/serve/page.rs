@@ -1,4 +1,4 @@
-//! The page: files that are part of the program.
+//! The files of the web page, which are part of the program.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};

@@ -1,17 +1,17 @@
-//! What went wrong with a request, as `application/problem+json` (RFC 9457).
+//! Error responses as `application/problem+json` (RFC 9457).
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use serde_json::json;
 
-/// Why a request was not answered.
+/// An error response.
 #[derive(Debug)]
 pub struct Problem {
     pub status: StatusCode,
     /// What was found and what was expected.
     pub detail: String,
-    /// Seconds after which it is worth to come again.
+    /// Seconds until a retry may succeed.
     pub retry_after: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
 
-    /// The server has too much to do.
+    /// 503 with Retry-After.
     pub fn busy(detail: impl Into<String>, retry_after: u64) -> Self {
         Self { retry_after: Some(retry_after), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
     }

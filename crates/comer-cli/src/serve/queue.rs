@@ -1,4 +1,4 @@
-//! Heavy work one to a core: a few requests wait their turn, more are turned away, and what nobody waits for is not done.
+//! Runs CPU-bound work on a limited number of cores, with a bounded queue and cancellation.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use comer::CancelToken;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-/// Who computes and who waits.
+/// Running and waiting work.
 pub struct Queue {
     cores: Arc<Semaphore>,
     places: Arc<Semaphore>,
@@ -14,25 +14,25 @@ pub struct Queue {
     most: usize,
 }
 
-/// Why there is no result.
+/// Why work was not done.
 #[derive(Debug, PartialEq)]
 pub enum Refused {
-    /// Every place in the queue is taken.
+    /// The queue is full.
     Full,
-    /// The time was over before a core was free.
+    /// The deadline passed before a core was free.
     Late,
     /// The work panicked.
     Broken,
 }
 
-/// When to give up.
+/// When work has to stop.
 pub struct Stop {
-    /// Cancelled when the one who asked is gone.
+    /// Cancelled when the client disconnects.
     pub token: CancelToken,
     pub deadline: Instant,
 }
 
-/// Says so when the future that waits is dropped.
+/// Cancels when the waiting future is dropped.
 struct Waiting(CancelToken);
 
 impl Drop for Waiting {
@@ -42,7 +42,7 @@ impl Drop for Waiting {
 }
 
 impl Queue {
-    /// `threads` at work, `waiting` more in the queue.
+    /// `threads` may run and `waiting` more may wait.
     pub fn new(threads: usize, waiting: usize) -> Self {
         let most = threads + waiting;
         let [cores, places] = [threads, most].map(|count| Arc::new(Semaphore::new(count)));
@@ -53,19 +53,19 @@ impl Queue {
         self.threads
     }
 
-    /// How many compute now.
+    /// Work in progress.
     pub fn running(&self) -> usize {
         self.threads - self.cores.available_permits().min(self.threads)
     }
 
-    /// How many compute or wait.
+    /// Work in progress or waiting.
     pub fn occupied(&self) -> usize {
         self.most - self.places.available_permits().min(self.most)
     }
 
-    /// Does `work` on a core of its own once one is free.
+    /// Runs `work` once a core is free.
     ///
-    /// If the future is dropped while it waits, the work is never begun; if it is dropped later, `work` hears of it.
+    /// If the future is dropped while it waits, the work never starts; if it is dropped later, `work` is told by [`Stop`].
     pub async fn run<T: Send + 'static>(
         &self,
         deadline: Instant,

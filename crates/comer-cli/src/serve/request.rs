@@ -1,4 +1,4 @@
-//! What is asked for: the parameters of the query, and the picture or ink of the body.
+//! Parses requests: the query parameters, and the image or ink in the body.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Multipart, Request};
@@ -9,37 +9,37 @@ use comer::{AlignmentDetail, Ink, Input, InputOptions};
 use super::limits::Limits;
 use super::problem::Problem;
 
-/// The parameters of a request.
+/// The query parameters.
 #[derive(Debug, Default, PartialEq)]
 pub struct Wanted {
     pub search: SearchConfig,
     pub alignment: AlignmentDetail,
-    /// Whether formulas are given as MathML too.
+    /// Whether to add MathML.
     pub mathml: bool,
-    /// Whether a picture is white ink on black already.
+    /// Whether images are white ink on black already.
     pub raw: bool,
-    /// Whether the answer is a page that shows where the model looked.
+    /// Whether to respond with an explanation page.
     pub explain: bool,
 }
 
-/// What bytes are said to be.
+/// The type of an upload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     Image,
     InkMl,
     Json,
-    /// The content decides.
+    /// Determined by the content.
     Any,
 }
 
-/// A body before it is read.
+/// An upload before it is decoded.
 pub struct Upload {
     pub kind: Kind,
     pub bytes: Bytes,
 }
 
 impl Wanted {
-    /// Reads the pairs of a query.
+    /// Parses the query.
     pub fn new(pairs: &[(String, String)], limits: &Limits) -> Result<Self, Problem> {
         let mut wanted = Self::default();
         for (name, value) in pairs {
@@ -79,7 +79,7 @@ impl Wanted {
     }
 }
 
-/// The type of a body without its parameters; none for no header at all.
+/// The media type without parameters; none without the header.
 fn media_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_TYPE)?;
     let text = String::from_utf8_lossy(value.as_bytes());
@@ -95,7 +95,7 @@ fn kind_of(media_type: &str) -> Option<Kind> {
     }
 }
 
-/// Whether a body of this type is taken at all, so that one that is not need not be waited for.
+/// Checks the media type, so that an unsupported body need not be received.
 pub fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     match media_type(headers) {
         Some(name) if name != "multipart/form-data" && kind_of(&name).is_none() => {
@@ -108,7 +108,7 @@ pub fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Finds the picture or ink in a body.
+/// Extracts the image or ink from a body.
 pub async fn upload(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem> {
     check_type(headers)?;
     let name = media_type(headers).unwrap_or_default();
@@ -127,7 +127,7 @@ pub async fn upload(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem
 async fn part(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem> {
     let mut request = Request::new(Body::from(bytes));
     *request.headers_mut() = headers.clone();
-    let broken = |reason: String| Problem::bad_request(format!("not a form that can be read: {reason}"));
+    let broken = |reason: String| Problem::bad_request(format!("cannot parse the form: {reason}"));
     let form = Multipart::from_request(request, &()).await;
     let mut form = form.map_err(|error| broken(error.body_text()))?;
     let mut names = Vec::new();
@@ -145,7 +145,7 @@ async fn part(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem> {
 }
 
 impl Upload {
-    /// Reads the picture or ink.
+    /// Decodes the image or ink.
     pub fn read(&self, raw: bool, limits: &Limits) -> Result<Input, Problem> {
         let unreadable = |error: comer::Error| Problem::unreadable(error.to_string());
         let bytes = &self.bytes[..];

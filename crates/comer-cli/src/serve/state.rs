@@ -1,4 +1,4 @@
-//! What all requests share.
+//! State shared by all requests.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use super::limits::Limits;
 use super::metrics::Metrics;
 use super::queue::Queue;
 
-/// The model, the limits, who is waiting, and what was counted.
+/// The model, the limits, the queue and the metrics.
 pub struct State {
     pub recognizer: Arc<Recognizer>,
     pub limits: Limits,
     pub queue: Queue,
-    /// Bytes that bodies may still take.
+    /// Memory quota of request bodies, in bytes.
     pub room: Arc<Semaphore>,
     pub metrics: Metrics,
-    /// Whose pages may use the interface, beside our own.
+    /// Origins that may use the API, beside our own.
     pub origins: Vec<HeaderValue>,
-    /// Whether each request is worth a line.
+    /// Whether to log requests.
     pub log: bool,
 }
 

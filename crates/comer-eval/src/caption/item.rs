@@ -1,4 +1,4 @@
-//! A symbol with its scripts, and how captions write it.
+//! A symbol with its scripts, and its form in a caption.
 
 /// A symbol, fraction, root or group with its scripts.
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! Reads raw LaTeX into rows of symbols with their scripts.
+//! Parses raw LaTeX into rows of symbols with their scripts.
 
 use super::Normalizer;
 use super::item::{Item, write, write_braced};
@@ -6,17 +6,17 @@ use crate::error::{Error, Result};
 use crate::lexer::Token;
 use crate::symbols::{Command, command};
 
-const UNKNOWN: &str = "it is not in the vocabulary";
+const UNKNOWN: &str = "not in the vocabulary";
 /// Deepest nesting of braces and arguments.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
-/// Symbols whose scripts stand below and above.
+/// Symbols with limits: their scripts stand below and above.
 const WITH_LIMITS: [&str; 15] = [
     r"\sum", r"\prod", r"\coprod", r"\int", r"\iint", r"\iiint", r"\oint", r"\bigcup", r"\bigcap", r"\lim",
     r"\limsup", r"\liminf", r"\max", r"\min", r"\sup",
 ];
 
-/// Reads a formula from left to right.
+/// Parses a formula from left to right.
 pub(super) struct Reader<'a> {
     normalizer: &'a Normalizer,
     tokens: Vec<Token<'a>>,
@@ -29,18 +29,18 @@ impl<'a> Reader<'a> {
         Self { normalizer, tokens, position: 0, depth: 0 }
     }
 
-    /// The words of the whole formula's caption.
+    /// The tokens of the caption.
     pub(super) fn formula(mut self) -> Result<Vec<String>> {
         let row = self.row("}")?;
         if let Some(token) = self.peek() {
-            return Err(self.wrong(token, "nothing that it closes is open"));
+            return Err(self.wrong(token, "it closes nothing"));
         }
         let mut words = Vec::new();
         write(&row, &mut words);
         Ok(words)
     }
 
-    /// The next token that is more than white space or size.
+    /// The next token that is not white space, a size or a style.
     fn peek(&mut self) -> Option<&'a str> {
         while let Some(token) = self.tokens.get(self.position) {
             if !is_passed_over(token.text) {
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
             }
             let fence = matches!(command(token.text), Some(Command::Left | Command::Right));
             self.position += 1;
-            // The delimiter that is not there: `\left.`
+            // The empty delimiter: `\left.`
             if fence && self.tokens.get(self.position).is_some_and(|next| next.text == ".") {
                 self.position += 1;
             }
@@ -66,11 +66,11 @@ impl<'a> Reader<'a> {
         Error::Formula { position: self.position + 1, token: token.into(), reason }
     }
 
-    /// Keeps count of the nesting, so that no formula overflows the stack.
+    /// Limits the nesting, so that no formula overflows the stack.
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.depth == DEEPEST {
+        if self.depth == MAX_DEPTH {
             let token = self.tokens.get(self.position).map_or("", |token| token.text);
-            return Err(self.wrong(token, "it is nested more than 100 deep"));
+            return Err(self.wrong(token, "nested more than 100 levels deep"));
         }
         self.depth += 1;
         let found = read(self);
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
                 let below = self.deeper(|reader| reader.row(end))?;
                 return Ok(vec![self.command(r"\frac", &[&row, &below])?]);
             }
-            // A prime with nothing before it is a symbol of its own: `f^{'}`.
+            // A prime without a base is a symbol of its own: `f^{'}`.
             let lone = row.is_empty() && token.starts_with('\'');
             let mut items = if lone { Vec::new() } else { self.atom()? };
             self.scripts(&mut items, lone)?;
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         Ok(row)
     }
 
-    /// Makes one token of a function's name in single letters, as `l o g`, if scripts or something to apply to follow.
+    /// Joins the letters of a function's name, such as `l o g`, if scripts or an argument follow.
     fn functions(&self, row: &mut Vec<Item>) {
         let mut start = 0;
         while start + 3 <= row.len() {
@@ -120,13 +120,13 @@ impl<'a> Reader<'a> {
         matches!(command(name), Some(Command::Function(_))) && self.normalizer.has(name)
     }
 
-    /// Whether `\limits` stands before the scripts of an item.
+    /// Whether the scripts of an item are written after `\limits`.
     fn takes_limits(&self, item: &Item) -> bool {
         let usual = item.words.last().is_some_and(|word| WITH_LIMITS.contains(&word.as_str()));
         (item.limits || usual) && item.has_scripts() && self.normalizer.has(r"\limits")
     }
 
-    /// What may be an argument without braces; a group gives its items without its braces.
+    /// One argument: a symbol, a command, or a group without its braces.
     fn atom(&mut self) -> Result<Vec<Item>> {
         self.deeper(Self::read_atom)
     }
@@ -139,9 +139,9 @@ impl<'a> Reader<'a> {
             "{" => self.group(start),
             "" | "}" => {
                 self.position = start;
-                Err(self.wrong(token, "an argument should stand here"))
+                Err(self.wrong(token, "expected an argument"))
             }
-            // Scripts with nothing before them are for the caller.
+            // The caller handles scripts without a base.
             "^" | "_" => {
                 self.position = start;
                 Ok(Vec::new())
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
 
     fn argument(&mut self) -> Result<Vec<Item>> {
         match self.peek() {
-            Some(token @ ("^" | "_")) => Err(self.wrong(token, "an argument should stand here")),
+            Some(token @ ("^" | "_")) => Err(self.wrong(token, "expected an argument")),
             _ => self.atom(),
         }
     }
@@ -187,10 +187,10 @@ impl<'a> Reader<'a> {
             return Ok(row);
         }
         self.position = start;
-        Err(self.wrong("{", "it is never closed"))
+        Err(self.wrong("{", "not closed"))
     }
 
-    /// Letters in another face, or a function's name.
+    /// Letters in another font, or the name of a function.
     fn face(&mut self) -> Result<Vec<Item>> {
         if self.peek() == Some("{") {
             let rest = &self.tokens[self.position + 1..];
@@ -210,12 +210,12 @@ impl<'a> Reader<'a> {
         if self.next_is("[") {
             let (mut index, row) = (Vec::new(), self.row("]")?);
             write(&row, &mut index);
-            // Such a bracket would end the index for whoever reads the caption.
+            // A bracket in the caption would end the index.
             let ambiguous = index.iter().any(|word| word == "]");
             if ambiguous || !self.next_is("]") {
                 self.position = start;
                 let reason =
-                    if ambiguous { "its index has a bracket in it" } else { "its index is never closed" };
+                    if ambiguous { "its index contains a bracket" } else { "its index is not closed" };
                 return Err(self.wrong(r"\sqrt", reason));
             }
             words.push(self.structure("[")?);
@@ -233,7 +233,7 @@ impl<'a> Reader<'a> {
         Ok(Item::new(words))
     }
 
-    /// A token that says how the formula is built, with the braces that follow it.
+    /// A structural token, if the vocabulary has it and the braces after it.
     fn structure(&self, name: &str) -> Result<String> {
         match [name, "{", "}"].iter().find(|token| !self.normalizer.has(token)) {
             None => Ok(name.into()),
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the scripts that follow and gives them to the last of `items`; `lone` primes are items themselves.
+    /// Parses the scripts that follow and adds them to the last of `items`; `lone` primes are items of their own.
     fn scripts(&mut self, items: &mut Vec<Item>, lone: bool) -> Result<()> {
         let mut said_limits = false;
         let (mut sub, mut sup): (Option<Vec<Item>>, Option<Vec<Item>>) = (None, None);
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
                     let place = if token == "^" { &mut sup } else { &mut sub };
                     if place.is_some() {
                         self.position = at;
-                        return Err(self.wrong(token, "the symbol before has such a script already"));
+                        return Err(self.wrong(token, "the symbol already has such a script"));
                     }
                     *place = Some(script);
                     continue;
@@ -287,7 +287,7 @@ impl<'a> Reader<'a> {
                 self.structure(sign)?;
             }
         }
-        // Scripts of a group are written at its last symbol, unless that has its own.
+        // Scripts of a group belong to its last symbol, unless that has its own.
         let taken =
             |item: &Item| (item.sub.is_some() && sub.is_some()) || (item.sup.is_some() && sup.is_some());
         if items.last().is_none_or(taken) {
@@ -305,18 +305,18 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Commands whose argument is only written in another face, or read as one word.
+/// Commands that only change the font of their argument.
 fn is_face(token: &str) -> bool {
     let more = [r"\operatorname", r"\textnormal", r"\boldsymbol", r"\mathnormal", r"\hbox", r"\mathop"];
     matches!(command(token), Some(Command::Face)) || more.contains(&token)
 }
 
-/// White space, sizes and styles, which captions do not have.
+/// White space, sizes and styles, which are not part of captions.
 fn is_passed_over(token: &str) -> bool {
     match command(token) {
         Some(Command::Space | Command::Left | Command::Right | Command::Big | Command::Style) => true,
         Some(Command::Limits(kept)) => !kept,
-        // A backslash at the end was a space that somebody trimmed.
+        // A trailing backslash was `\ ` before it was trimmed.
         _ => ["$", "~", r"\", r"\rm", r"\it", r"\bf", r"\nonumber"].contains(&token),
     }
 }

@@ -1,7 +1,7 @@
 //! Matrix products over slices: the one place of this crate that hands out pointers.
 #![allow(unsafe_code)]
 
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 
 /// A matrix in a slice: the number at row `r`, column `c` stands at `r * row_stride + c * column_stride`.
 #[derive(Clone, Copy)]
@@ -66,16 +66,21 @@ pub(super) fn multiply(
         Threads::All => Parallelism::Rayon(0),
     };
     let signed = |stride: usize| stride as isize;
+    // The kernels want columns that lie apart: rows that do are the columns of the transposed product.
+    let transposed = stride > 1;
+    let (m, n, left, right) =
+        if transposed { (n, m, right.transposed(), left.transposed()) } else { (m, n, left, right) };
+    let (column_stride, row_stride) = if transposed { (stride, 1) } else { (1, stride) };
     // SAFETY: by the checks above every element that the product reads or writes lies within its slice, the rows of the
     // target do not overlap, and the target is borrowed mutably, so that it is neither of the factors.
     unsafe {
-        gemm::gemm(
+        gemm_f32::gemm::f32::get_gemm_fn()(
             m,
             n,
             k,
             target.as_mut_ptr(),
-            1,
-            signed(stride),
+            signed(column_stride),
+            signed(row_stride),
             add,
             left.values.as_ptr(),
             signed(left.column_stride),

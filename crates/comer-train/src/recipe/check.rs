@@ -47,13 +47,13 @@ impl Recipe {
             ("optimizer.betas", optimizer.betas[1], 0.0, 0.99999),
             ("optimizer.weight_decay", optimizer.weight_decay, 0.0, 1.0),
             ("optimizer.clip", optimizer.clip, 0.0, 1e9),
-            ("optimizer.label_smoothing", optimizer.label_smoothing, 0.0, 0.9),
-            ("optimizer.symbols", optimizer.symbols, 0.0, 100.0),
+            ("loss.label_smoothing", self.loss.label_smoothing, 0.0, 0.9),
+            ("loss.symbols", self.loss.symbols, 0.0, 100.0),
             ("optimizer.average", optimizer.average, 0.0, 0.999_999),
             ("schedule.factor", schedule.factor, 0.0, 1.0),
             ("schedule.warm_up", schedule.warm_up, 0.0, 1.0),
             ("schedule.last", schedule.last, 0.0, 1.0),
-            ("validation.checkpoint_minutes", self.validation.checkpoint_minutes, 0.0, 1e6),
+            ("checkpoint.minutes", self.checkpoint.minutes, 0.0, 1e6),
         ];
         for (field, value, least, most) in numbers {
             if !(least..=most).contains(&value) {

@@ -189,7 +189,7 @@ async fn check_limits(asker: &Asker) {
         tokio::task::yield_now().await;
     }
     let answer = asker.with(full.clone()).recognize("image/png", cross()).await;
-    assert_problem(&answer, 503, "waiting already", "a full queue");
+    assert_problem(&answer, 503, "queue is full", "a full queue");
     assert!(answer.header("retry-after").parse::<u64>().unwrap() >= 1);
     drop(wait);
     busy.await.unwrap().unwrap();
