@@ -218,6 +218,18 @@ fn nbest_prints_one_line_per_answer() {
 }
 
 #[test]
+fn latex_is_compact_and_tokens_are_printed_on_request() {
+    let sample = comer_testing::repository().join("samples/quadratic.inkml");
+    let run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+        let output = command.arg("recognize").arg(&sample).args(more).env_remove("COMER_MODEL").output();
+        text(&output.unwrap().stdout)
+    };
+    assert_eq!(run(&[]), "x = \\frac{-b + \\sqrt{b^{2} - 4ac}}{2a}\n");
+    assert_eq!(run(&["--tokens"]), "x = \\frac { - b + \\sqrt { b ^ { 2 } - 4 a c } } { 2 a }\n");
+}
+
+#[test]
 fn quiet_and_verbose_change_stderr_only() {
     let place = Place::new();
     let png = place.write("cross.png", cross().to_png().unwrap());

@@ -13,7 +13,7 @@ pub use strokes::Hands;
 
 use crate::error::Result;
 use crate::recipe::Augmentation;
-use crate::samples::Sample;
+use crate::sample::Sample;
 use crate::symbols;
 
 /// A sample's picture as the network is to see it in this epoch, and the symbol of each of its cells; `size` is the

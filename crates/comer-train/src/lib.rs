@@ -18,6 +18,7 @@ pub mod picks;
 mod random;
 pub mod recipe;
 pub mod run_folder;
+mod sample;
 pub mod samples;
 pub mod schedule;
 pub mod stroke_set;

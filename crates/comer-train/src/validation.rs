@@ -5,7 +5,7 @@ use comer::{Input, RecognizeOptions, Recognizer};
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::samples::Sample;
+use crate::sample::Sample;
 
 /// What a validation found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

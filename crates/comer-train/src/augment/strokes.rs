@@ -10,7 +10,7 @@ use rand::{Rng, RngExt};
 
 use super::{between, factor};
 use crate::recipe::Augmentation;
-use crate::samples::Sample;
+use crate::sample::Sample;
 
 /// Every written symbol of the samples by its name, to be borrowed.
 pub struct Hands<'a> {

@@ -37,10 +37,10 @@ use self::metrics::Metrics;
 use self::recombine::{Piece, Rows, Written};
 use self::tree::{Grammar, Row};
 use self::words::Words;
-use crate::batches::generator;
 use crate::error::{Error, Result};
+use crate::random::generator;
 use crate::recipe::DataSet;
-use crate::samples::Sample;
+use crate::sample::Sample;
 
 /// How a sample is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
