@@ -1,8 +1,8 @@
 //! The encoder (section 3.2 of the paper): a DenseNet that turns a picture into features, with a position added to each.
 //!
-//! Every batch norm is folded into a convolution when the weights are loaded. A dense block works in one buffer: its
-//! pixels lie in blocks of sixteen with room for all the channels that the block ends with, each layer reads those that
-//! are there and writes its own behind them, and nothing is ever concatenated.
+//! Every batch norm is folded into a convolution when the weights are loaded. A dense block works in one buffer: every
+//! pixel has room for all the channels that the block ends with, each layer reads those that are there and writes its own
+//! behind them, and nothing is ever concatenated.
 
 mod fold;
 mod stem;
@@ -13,7 +13,7 @@ use fold::{Folded, tensor};
 use stem::Stem;
 
 use super::Features;
-use super::kernels::{Activation, BLOCK, Buffer, Kernels, Layout, PackedRows, Planes};
+use super::kernels::{Activation, Algorithm, Buffer, Kernels, PackedConv, PackedMatrix};
 use crate::config::{BLOCKS, ModelConfig, NORM_EPSILON};
 use crate::error::{Error, Result};
 use crate::image::{HEIGHT_LIMITS, Image, WIDTH_LIMITS};
@@ -26,8 +26,8 @@ pub struct Encoder {
     stem: Stem,
     blocks: Vec<DenseBlock>,
     /// Between the blocks.
-    transitions: Vec<PackedRows>,
-    projection: PackedRows,
+    transitions: Vec<PackedMatrix>,
+    projection: PackedMatrix,
     /// Of the positions, falling from 1.
     frequencies: Vec<f64>,
     norm_weight: Vec<f32>,
@@ -44,17 +44,17 @@ struct DenseBlock {
 
 struct DenseLayer {
     /// 1 x 1, from all channels before to the bottleneck.
-    reduce: PackedRows,
+    reduce: PackedMatrix,
     /// 3 x 3, from the bottleneck to the channels that the layer adds.
-    grow: PackedRows,
+    grow: PackedConv,
 }
 
 #[derive(Default)]
 struct Buffers {
-    /// The channels of each dense block, in blocks of sixteen pixels.
+    /// Of each dense block `[pixels, channels]`.
     dense: [Buffer; BLOCKS],
-    /// The planes of a bottleneck, a transition or the projection.
-    planes: Buffer,
+    /// The pixels of a bottleneck or a transition.
+    narrow: Buffer,
 }
 
 /// What has just been computed, and what it took: for benchmarks.
@@ -77,26 +77,28 @@ impl Encoder {
 
     /// As [`Self::new`], for kernels of one's choice.
     pub fn with_kernels(config: &ModelConfig, weights: &Weights, kernels: Kernels) -> Self {
-        let pack = |folded: Folded| PackedRows::new(&kernels, &folded.matrix, &folded.bias);
-        let conv =
-            |path: String| pack(Folded::new(weights, &format!("{path}.conv"), &format!("{path}.norm")));
+        let folded = |path: String| Folded::new(weights, &format!("{path}.conv"), &format!("{path}.norm"));
+        let matrix = |folded: Folded| PackedMatrix::from_rows(&kernels, &folded.matrix, &folded.bias);
+        let conv = |folded: Folded| {
+            PackedConv::from_rows(&kernels, Algorithm::Winograd, &folded.matrix, &folded.bias)
+        };
         let blocks = (0..BLOCKS).map(|block| DenseBlock {
             input: config.block_input_channels(block),
             output: config.block_output_channels(block),
             layers: (0..config.layers_per_block)
                 .map(|layer| DenseLayer {
-                    reduce: conv(format!("encoder.blocks.{block}.{layer}.reduce")),
-                    grow: conv(format!("encoder.blocks.{block}.{layer}.grow")),
+                    reduce: matrix(folded(format!("encoder.blocks.{block}.{layer}.reduce"))),
+                    grow: conv(folded(format!("encoder.blocks.{block}.{layer}.grow"))),
                 })
                 .collect(),
         });
-        let transitions = (0..BLOCKS - 1).map(|block| conv(format!("encoder.transitions.{block}")));
+        let transitions = (0..BLOCKS - 1).map(|block| matrix(folded(format!("encoder.transitions.{block}"))));
         Self {
             kernels,
-            stem: Stem::new(conv("encoder.stem".into())),
+            stem: Stem::new(&kernels, &folded("encoder.stem".into())),
             blocks: blocks.collect(),
             transitions: transitions.collect(),
-            projection: pack(Folded::projection(weights)),
+            projection: matrix(Folded::projection(weights)),
             frequencies: position::frequencies(config.d_model / 2),
             norm_weight: tensor(weights, "encoder.norm.weight").to_vec(),
             norm_bias: tensor(weights, "encoder.norm.bias").to_vec(),
@@ -145,51 +147,45 @@ impl Encoder {
         buffers: &mut Buffers,
         done: &mut dyn FnMut(Stage),
     ) -> Features {
-        let Buffers { dense, planes } = buffers;
+        let Buffers { dense, narrow } = buffers;
         let mut size = Stem::output_size(picture);
         for (index, block) in self.blocks.iter().enumerate() {
-            let layout = Layout::blocks(block.output);
             if let Some(before) = index.checked_sub(1) {
-                let transition = &self.transitions[before];
-                let input = (&dense[before][..], Layout::blocks(self.blocks[before].output));
-                let between = Planes::new(size.0, size.1);
-                planes.at_least(between.length(block.input));
-                let output = (&mut planes[between.origin..], Layout::rows(between.stride));
-                kernels.multiply(transition, input, between.pixels(), Activation::Relu, output);
-                done(Stage::new("transitions", transition, between.pixels()));
+                let (transition, pixels) = (&self.transitions[before], size.0 * size.1);
+                let input = (&dense[before][..], self.blocks[before].output);
+                let output = (narrow.at_least(pixels * block.input), block.input);
+                kernels.matmul(transition, input, pixels, Activation::Relu, output);
+                done(Stage::matmul("transitions", transition, pixels));
+                let large = size;
                 size = (size.0.div_ceil(2), size.1.div_ceil(2));
-                let values = dense[index].at_least((size.0 * size.1).div_ceil(BLOCK) * layout.block);
-                average_pool(kernels, (planes, between), block.input, (values, layout));
+                let values = dense[index].at_least(size.0 * size.1 * block.output);
+                average_pool(kernels, (narrow, large), block.input, (values, block.output));
                 done(Stage { name: "pools", operations: 0 });
             } else {
-                let values = dense[index].at_least((size.0 * size.1).div_ceil(BLOCK) * layout.block);
-                self.stem.run(kernels, picture, (values, layout));
+                let values = dense[index].at_least(size.0 * size.1 * block.output);
+                self.stem.run(kernels, picture, (values, block.output));
                 done(Stage { name: "stem", operations: self.stem.operations(picture) });
             }
-            block.run(kernels, (&mut dense[index], layout), size, planes, (STAGES[index], done));
+            block.run(kernels, &mut dense[index], size, narrow, (STAGES[index], done));
         }
         let last = self.blocks.len() - 1;
-        let pixels = Planes::new(size.0, size.1);
-        planes.at_least(pixels.length(self.norm_weight.len()));
-        let input = (&dense[last][..], Layout::blocks(self.blocks[last].output));
-        let output = (&mut planes[..], Layout::rows(pixels.stride));
-        kernels.multiply(&self.projection, input, pixels.pixels(), Activation::None, output);
-        done(Stage::new("projection", &self.projection, pixels.pixels()));
-        let features = self.positioned(planes, pixels);
+        let (cells, d_model) = (size.0 * size.1, self.norm_weight.len());
+        let mut values = vec![0.0; cells * d_model];
+        let input = (&dense[last][..], self.blocks[last].output);
+        kernels.matmul(&self.projection, input, cells, Activation::None, (&mut values, d_model));
+        done(Stage::matmul("projection", &self.projection, cells));
+        self.add_positions(&mut values, size);
         done(Stage { name: "positions", operations: 0 });
-        features
+        Features { height: size.0, width: size.1, values }
     }
 
-    /// The projection's planes as one vector per cell, with its position added and normalised.
-    fn positioned(&self, planes: &[f32], Planes { height, width, stride, .. }: Planes) -> Features {
+    /// Adds the position of each cell to its vector and normalises it.
+    fn add_positions(&self, values: &mut [f32], (height, width): (usize, usize)) {
         let d_model = self.norm_weight.len();
         let (down, across) = (positions(height, &self.frequencies), positions(width, &self.frequencies));
-        let mut values = vec![0.0; height * width * d_model];
         for (cell, vector) in values.chunks_exact_mut(d_model).enumerate() {
             let position = across[cell % width].iter().chain(&down[cell / width]);
-            for (channel, (value, position)) in vector.iter_mut().zip(position).enumerate() {
-                *value = planes[channel * stride + cell] + position;
-            }
+            vector.iter_mut().zip(position).for_each(|(value, position)| *value += position);
             let mean = vector.iter().sum::<f32>() / d_model as f32;
             let variance =
                 vector.iter().map(|value| (value - mean) * (value - mean)).sum::<f32>() / d_model as f32;
@@ -198,7 +194,6 @@ impl Encoder {
                 *value = (*value - mean) * scale * weight + bias;
             }
         }
-        Features { height, width, values }
     }
 }
 
@@ -207,24 +202,28 @@ impl DenseBlock {
     fn run(
         &self,
         kernels: &Kernels,
-        (values, layout): (&mut [f32], Layout),
+        values: &mut [f32],
         (height, width): (usize, usize),
-        planes: &mut Buffer,
+        narrow: &mut Buffer,
         ((reduce, grow), done): ((&'static str, &'static str), &mut dyn FnMut(Stage)),
     ) {
-        let narrow = Planes::new(height, width);
-        let (pixels, bottleneck) = (narrow.pixels(), self.layers[0].reduce.rows());
-        planes.at_least(narrow.length(bottleneck));
-        narrow.clear(planes, bottleneck);
+        let pixels = height * width;
         let mut channels = self.input;
         for layer in &self.layers {
-            let output = (&mut planes[narrow.origin..], Layout::rows(narrow.stride));
-            kernels.multiply(&layer.reduce, (values, layout), pixels, Activation::Relu, output);
-            done(Stage::new(reduce, &layer.reduce, pixels));
-            let output = (&mut values[channels * BLOCK..], layout);
-            kernels.convolve(&layer.grow, (planes, narrow), Activation::Relu, output);
-            done(Stage::new(grow, &layer.grow, pixels));
-            channels += layer.grow.rows();
+            let bottleneck = layer.reduce.columns();
+            let middle = narrow.at_least(pixels * bottleneck);
+            kernels.matmul(
+                &layer.reduce,
+                (values, self.output),
+                pixels,
+                Activation::Relu,
+                (middle, bottleneck),
+            );
+            done(Stage::matmul(reduce, &layer.reduce, pixels));
+            let output = (&mut values[channels..], self.output);
+            kernels.conv3x3(&layer.grow, (middle, bottleneck), &[(height, width)], Activation::Relu, output);
+            done(Stage::conv3x3(grow, &layer.grow, pixels));
+            channels += layer.grow.columns();
         }
     }
 }
@@ -234,8 +233,12 @@ const STAGES: [(&str, &str); BLOCKS] =
     [("block 1, 1x1", "block 1, 3x3"), ("block 2, 1x1", "block 2, 3x3"), ("block 3, 1x1", "block 3, 3x3")];
 
 impl Stage {
-    fn new(name: &'static str, weights: &PackedRows, pixels: usize) -> Self {
-        Self { name, operations: 2 * (weights.rows() * weights.depth() * pixels) as u64 }
+    fn matmul(name: &'static str, weights: &PackedMatrix, pixels: usize) -> Self {
+        Self { name, operations: 2 * (weights.columns() * weights.depth() * pixels) as u64 }
+    }
+
+    fn conv3x3(name: &'static str, weights: &PackedConv, pixels: usize) -> Self {
+        Self { name, operations: 2 * (9 * weights.columns() * weights.depth() * pixels) as u64 }
     }
 }
 
@@ -244,53 +247,28 @@ fn positions(count: usize, frequencies: &[f64]) -> Vec<Vec<f32>> {
     (1..=count).map(|cell| position::encode(position::share(cell, count), frequencies).collect()).collect()
 }
 
-/// Halves the planes of a picture, each pixel the mean of those of the four that are there.
+/// Halves a picture of `channels`, each pixel the mean of those of the four that are there, into pixels a stride apart.
 fn average_pool(
     kernels: &Kernels,
-    (input, planes): (&[f32], Planes),
+    (input, (height, width)): (&[f32], (usize, usize)),
     channels: usize,
-    (output, layout): (&mut [f32], Layout),
+    (output, stride): (&mut [f32], usize),
 ) {
-    let (height, width) = (planes.height.div_ceil(2), planes.width.div_ceil(2));
-    kernels.for_each_chunk(output, layout.block, |block, output| {
-        for Run { y, x, lane, length } in runs(block, height, width) {
-            let rows = (planes.height - 2 * y).min(2);
-            for channel in 0..channels {
-                let start = planes.origin + channel * planes.stride + 2 * y * planes.width;
-                let top = &input[start + 2 * x..start + planes.width];
-                let bottom = &input[start + (rows - 1) * planes.width..][2 * x..planes.width];
-                let output = &mut output[channel * layout.row + lane..][..length];
-                let pairs = top.as_chunks::<2>().0.iter().zip(bottom.as_chunks::<2>().0);
-                for (output, (top, bottom)) in output.iter_mut().zip(pairs) {
-                    *output = 0.25 * (top[0] + top[1] + bottom[0] + bottom[1]);
-                }
-                if x + length == width && planes.width % 2 == 1 {
-                    output[length - 1] = 0.5 * (top[top.len() - 1] + bottom[bottom.len() - 1]);
-                }
+    kernels.for_each_chunk(output, width.div_ceil(2) * stride, |y, output| {
+        for (x, output) in output.chunks_exact_mut(stride).enumerate() {
+            // Beyond the border the last row or column once more, which leaves the mean as it is.
+            let [a, b, c, d] =
+                window(height, width, y, x).map(|pixel| &input[pixel * channels..][..channels]);
+            let output = &mut output[..channels];
+            for i in 0..channels {
+                output[i] = 0.25 * (a[i] + b[i] + c[i] + d[i]);
             }
         }
     });
 }
 
-/// Neighbouring pixels of one row within a block of sixteen.
-struct Run {
-    y: usize,
-    x: usize,
-    /// Where in the block they start.
-    lane: usize,
-    length: usize,
-}
-
-/// The rows that a block of sixteen pixels is made of.
-fn runs(block: usize, height: usize, width: usize) -> impl Iterator<Item = Run> {
-    let end = ((block + 1) * BLOCK).min(height * width);
-    let mut pixel = block * BLOCK;
-    std::iter::from_fn(move || {
-        (pixel < end).then(|| {
-            let (y, x) = (pixel / width, pixel % width);
-            let length = (width - x).min(end - pixel);
-            pixel += length;
-            Run { y, x, lane: (pixel - length) % BLOCK, length }
-        })
-    })
+/// The four pixels that become pixel `(y, x)` of half the size; those beyond the border are the nearest within.
+fn window(height: usize, width: usize, y: usize, x: usize) -> [usize; 4] {
+    let (rows, columns) = ([2 * y, (2 * y + 1).min(height - 1)], [2 * x, (2 * x + 1).min(width - 1)]);
+    [0, 1, 2, 3].map(|corner| rows[corner / 2] * width + columns[corner % 2])
 }

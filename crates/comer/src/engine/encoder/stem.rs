@@ -1,128 +1,105 @@
 //! The encoder's first step: a 7 x 7 convolution with stride 2 and the 2 x 2 maximum over it, in one go.
 //!
-//! A pixel after the maximum looks at 9 x 9 pixels of the picture and lies 4 to the right of its neighbour's. So the
-//! picture is first dealt out by columns into four hands; then the sixteen pixels of a block that see the same place of
-//! their 9 x 9 lie side by side, and the convolution is a product of matrices with a depth of 49.
+//! What a row of the kernel sees of neighbouring pixels are seven numbers each, two apart in the picture. So a row of
+//! results is the sum of seven products, one for each row of the kernel, whose inputs overlap in the picture itself.
 
-use super::{Run, runs};
-use crate::engine::kernels::{Activation, BLOCK, Kernels, Layout, PackedRows};
+use std::cell::RefCell;
+
+use super::fold::Folded;
+use super::window;
+use crate::engine::kernels::{Activation, Buffer, Kernels, PackedMatrix};
 use crate::image::Image;
 
 const SIDE: usize = 7;
-/// What a pixel after the maximum looks at.
-const REACH: usize = SIDE + 2;
-/// Positions that the maximum is taken over.
-const CORNERS: usize = 4;
+
+thread_local! {
+    /// Two rows of results.
+    static SCRATCH: RefCell<Buffer> = RefCell::default();
+}
 
 pub(super) struct Stem {
-    weights: PackedRows,
+    /// One for each row of the kernel; the first has the bias.
+    rows: Vec<PackedMatrix>,
 }
 
 impl Stem {
-    pub(super) fn new(weights: PackedRows) -> Self {
-        Self { weights }
+    pub(super) fn new(kernels: &Kernels, folded: &Folded) -> Self {
+        let none = vec![0.0; folded.bias.len()];
+        let row = |row: usize| {
+            let bias = if row == 0 { &folded.bias } else { &none };
+            PackedMatrix::new(kernels, bias, SIDE, |channel, x| {
+                folded.matrix[(channel * SIDE + row) * SIDE + x]
+            })
+        };
+        Self { rows: (0..SIDE).map(row).collect() }
+    }
+
+    /// Height and width after the convolution.
+    fn middle_size(picture: &Image) -> (usize, usize) {
+        (picture.height().div_ceil(2), picture.width().div_ceil(2))
     }
 
     /// Height and width after the convolution and the maximum.
     pub(super) fn output_size(picture: &Image) -> (usize, usize) {
-        (picture.height().div_ceil(2).div_ceil(2), picture.width().div_ceil(2).div_ceil(2))
+        let (height, width) = Self::middle_size(picture);
+        (height.div_ceil(2), width.div_ceil(2))
+    }
+
+    fn channels(&self) -> usize {
+        self.rows[0].columns()
     }
 
     /// Multiplications and additions of the convolution.
     pub(super) fn operations(&self, picture: &Image) -> u64 {
-        let pixels = picture.height().div_ceil(2) * picture.width().div_ceil(2);
-        2 * (pixels * self.weights.rows() * self.weights.depth()) as u64
+        let (height, width) = Self::middle_size(picture);
+        2 * (height * width * self.channels() * SIDE * SIDE) as u64
     }
 
-    /// Fills the first channels of `output`.
-    pub(super) fn run(&self, kernels: &Kernels, picture: &Image, (output, layout): (&mut [f32], Layout)) {
-        let (height, width) = Self::output_size(picture);
-        let hands = Hands::deal(picture, height, width);
-        let channels = self.weights.rows();
-        let taps = Layout::blocks(SIDE * SIDE);
-        let results = Layout::blocks(channels);
-        let alone = kernels.alone();
-        kernels.for_each_chunk(output, layout.block, |block, output| {
-            let seen = hands.seen(block, height, width);
-            let mut input = [[[0.0; BLOCK]; SIDE * SIDE]; CORNERS];
-            for (corner, input) in input.iter_mut().enumerate() {
-                for (tap, input) in input.iter_mut().enumerate() {
-                    *input = seen[2 * (corner / 2) + tap / SIDE][2 * (corner % 2) + tap % SIDE];
-                }
-            }
-            let mut found = vec![0.0; CORNERS * channels * BLOCK];
-            let pixels = CORNERS * BLOCK;
-            let input = input.as_flattened().as_flattened();
-            alone.multiply(&self.weights, (input, taps), pixels, Activation::Relu, (&mut found, results));
-            self.blank_missing(picture, block, &mut found);
-            let corners: [&[f32]; CORNERS] =
-                std::array::from_fn(|corner| &found[corner * results.block..][..results.block]);
-            for (i, output) in output[..results.block].iter_mut().enumerate() {
-                let larger = |a: f32, b: f32| if a > b { a } else { b };
-                *output = larger(larger(corners[0][i], corners[1][i]), larger(corners[2][i], corners[3][i]));
-            }
-        });
-    }
-
-    /// Puts zeros where a corner lies past the end of the convolution: after the ReLU nothing is below.
-    fn blank_missing(&self, picture: &Image, block: usize, found: &mut [f32]) {
-        let (height, width) = Self::output_size(picture);
-        let (rows, columns) = (picture.height().div_ceil(2), picture.width().div_ceil(2));
-        for Run { y, x, lane, length } in runs(block, height, width) {
-            for (corner, found) in found.chunks_exact_mut(self.weights.rows() * BLOCK).enumerate() {
-                let missing = if 2 * y + corner / 2 >= rows {
-                    lane..lane + length
-                } else if 2 * (x + length - 1) + corner % 2 >= columns {
-                    lane + length - 1..lane + length
-                } else {
-                    continue;
-                };
-                for channel in found.chunks_exact_mut(BLOCK) {
-                    channel[missing.clone()].fill(0.0);
-                }
-            }
-        }
-    }
-}
-
-/// The picture with its zeros around it, column `c` dealt to hand `c % 4`.
-struct Hands {
-    /// `[4, rows, columns]`
-    values: Vec<f32>,
-    rows: usize,
-    columns: usize,
-}
-
-impl Hands {
-    fn deal(picture: &Image, height: usize, width: usize) -> Self {
-        let (rows, columns) = (4 * height + REACH - 4, width + REACH / 4);
-        let mut values = vec![0.0; 4 * rows * columns];
-        let border = SIDE / 2;
-        for (y, row) in picture.pixels().chunks_exact(picture.width()).enumerate() {
-            for (x, &pixel) in row.iter().enumerate() {
-                let (y, x) = (y + border, x + border);
-                values[(x % 4 * rows + y) * columns + x / 4] = f32::from(pixel) / 255.0;
-            }
-        }
-        Self { values, rows, columns }
-    }
-
-    /// What the pixels of a block see at each place of their 9 x 9.
-    fn seen(&self, block: usize, height: usize, width: usize) -> [[[f32; BLOCK]; REACH]; REACH] {
-        let mut seen = [[[0.0; BLOCK]; REACH]; REACH];
-        for Run { y, x, lane, length } in runs(block, height, width) {
-            for (down, seen) in seen.iter_mut().enumerate() {
-                for (across, seen) in seen.iter_mut().enumerate() {
-                    let start = (across % 4 * self.rows + 4 * y + down) * self.columns + x + across / 4;
-                    let from = &self.values[start..];
-                    if length == BLOCK {
-                        seen.copy_from_slice(&from[..BLOCK]);
-                    } else {
-                        seen[lane..lane + length].copy_from_slice(&from[..length]);
+    /// Fills the first channels of `output`, whose pixels lie `stride` apart.
+    pub(super) fn run(&self, kernels: &Kernels, picture: &Image, (output, stride): (&mut [f32], usize)) {
+        let (middle_height, middle_width) = Self::middle_size(picture);
+        let (_, width) = Self::output_size(picture);
+        let (bordered, pitch) = bordered(picture);
+        let (alone, channels) = (kernels.alone(), self.channels());
+        kernels.for_each_chunk(output, width * stride, |y, output| {
+            SCRATCH.with_borrow_mut(|scratch| {
+                let length = middle_width * channels;
+                let scratch = scratch.at_least(2 * length);
+                let count = (middle_height - 2 * y).min(2);
+                for (row, results) in scratch.chunks_exact_mut(length).take(count).enumerate() {
+                    for (down, weights) in self.rows.iter().enumerate() {
+                        let input = (&bordered[(2 * (2 * y + row) + down) * pitch..], 2);
+                        match down {
+                            0 => {
+                                let target = (&mut *results, channels);
+                                alone.matmul(weights, input, middle_width, Activation::None, target);
+                            }
+                            _ => alone.matmul_add(weights, input, middle_width, (results, channels)),
+                        }
                     }
                 }
-            }
-        }
-        seen
+                for (x, output) in output.chunks_exact_mut(stride).enumerate() {
+                    let [a, b, c, d] = window(count, middle_width, 0, x)
+                        .map(|pixel| &scratch[pixel * channels..][..channels]);
+                    let output = &mut output[..channels];
+                    let larger = |a: f32, b: f32| if a > b { a } else { b };
+                    for i in 0..channels {
+                        output[i] = larger(larger(larger(a[i], b[i]), larger(c[i], d[i])), 0.0);
+                    }
+                }
+            });
+        });
     }
+}
+
+/// The picture with zeros around it, as many as the kernel reaches, and the length of a row.
+fn bordered(picture: &Image) -> (Vec<f32>, usize) {
+    let border = SIDE / 2;
+    let pitch = picture.width() + 2 * border + 1;
+    let mut values = vec![0.0; (picture.height() + 2 * border + 1) * pitch];
+    for (y, row) in picture.pixels().chunks_exact(picture.width()).enumerate() {
+        let target = &mut values[(y + border) * pitch + border..][..row.len()];
+        target.iter_mut().zip(row).for_each(|(value, &pixel)| *value = f32::from(pixel) / 255.0);
+    }
+    (values, pitch)
 }

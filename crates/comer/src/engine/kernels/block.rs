@@ -16,17 +16,11 @@ pub const BLOCK: usize = 16;
 pub(super) trait Block: Copy {
     /// One number in every lane of one register.
     type Splat: Copy;
-    /// Which of the sixteen to keep.
-    type Mask: Copy;
 
     /// Every lane the same.
     unsafe fn filled(value: f32) -> Self;
     unsafe fn load(from: *const f32) -> Self;
-    /// Zero where the mask is not set; the memory there has to be readable all the same.
-    unsafe fn load_masked(from: *const f32, mask: Self::Mask) -> Self;
     unsafe fn store(self, to: *mut f32);
-    /// Lane `i` is kept if bit `i` is set.
-    unsafe fn mask(bits: u16) -> Self::Mask;
     unsafe fn splat(value: f32) -> Self::Splat;
     /// `self + weight * other`.
     unsafe fn add_product(self, weight: Self::Splat, other: Self) -> Self;
@@ -43,7 +37,6 @@ pub(super) struct Plain([f32; BLOCK]);
 
 impl Block for Plain {
     type Splat = f32;
-    type Mask = u16;
 
     #[inline(always)]
     unsafe fn filled(value: f32) -> Self {
@@ -57,26 +50,9 @@ impl Block for Plain {
     }
 
     #[inline(always)]
-    unsafe fn load_masked(from: *const f32, mask: u16) -> Self {
-        // SAFETY: as for `load`.
-        let Self(mut values) = unsafe { Self::load(from) };
-        for i in 0..BLOCK {
-            if mask >> i & 1 == 0 {
-                values[i] = 0.0;
-            }
-        }
-        Self(values)
-    }
-
-    #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         // SAFETY: the caller vouches for sixteen writable numbers.
         unsafe { *to.cast::<[f32; BLOCK]>() = self.0 }
-    }
-
-    #[inline(always)]
-    unsafe fn mask(bits: u16) -> u16 {
-        bits
     }
 
     #[inline(always)]
@@ -107,7 +83,7 @@ impl Block for Plain {
 /// Defines a block that is an array of `$count` registers of `$lanes` lanes each, from the set's own functions.
 macro_rules! block_of_registers {
     ($(#[$doc:meta])* $name:ident: [$register:ty; $count:literal] of $lanes:literal,
-     $load:expr, $store:expr, $splat:expr, $add_product:expr, $max:expr, $and:expr
+     $load:expr, $store:expr, $splat:expr, $add_product:expr, $max:expr
      $(, $prefetch:item)*) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
@@ -118,7 +94,6 @@ macro_rules! block_of_registers {
         #[allow(unused_unsafe, reason = "WebAssembly's functions are safe, the others' are not")]
         impl Block for $name {
             type Splat = $register;
-            type Mask = [$register; $count];
 
             #[inline(always)]
             unsafe fn filled(value: f32) -> Self {
@@ -138,30 +113,11 @@ macro_rules! block_of_registers {
             }
 
             #[inline(always)]
-            unsafe fn load_masked(from: *const f32, mask: Self::Mask) -> Self {
-                // SAFETY: see above.
-                let mut block = unsafe { Self::load(from) };
-                for i in 0..$count {
-                    // SAFETY: see above.
-                    block.0[i] = unsafe { $and(block.0[i], mask[i]) };
-                }
-                block
-            }
-
-            #[inline(always)]
             unsafe fn store(self, to: *mut f32) {
                 for i in 0..$count {
                     // SAFETY: see above.
                     unsafe { $store(to.add(i * $lanes), self.0[i]) }
                 }
-            }
-
-            #[inline(always)]
-            unsafe fn mask(bits: u16) -> Self::Mask {
-                let lanes: [f32; BLOCK] =
-                    std::array::from_fn(|lane| f32::from_bits(0u32.wrapping_sub(u32::from(bits >> lane & 1))));
-                // SAFETY: see above.
-                unsafe { Self::load(lanes.as_ptr()) }.0
             }
 
             #[inline(always)]
@@ -202,13 +158,13 @@ pub(super) use x86::{Avx2, Avx512};
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{BLOCK, Block};
+    use super::Block;
 
     block_of_registers!(
         /// Two registers of AVX2, with FMA.
         Avx2: [__m256; 2] of 8,
         _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps,
-        add_product, _mm256_max_ps, _mm256_and_ps,
+        add_product, _mm256_max_ps,
         #[inline(always)]
         fn prefetch<const NEAR: bool>(from: *const f32) {
             prefetch::<NEAR>(from);
@@ -240,7 +196,6 @@ mod x86 {
     // SAFETY of all blocks below: the caller vouches for AVX-512F and for the sixteen numbers behind a pointer.
     impl Block for Avx512 {
         type Splat = __m512;
-        type Mask = __mmask16;
 
         #[inline(always)]
         unsafe fn filled(value: f32) -> Self {
@@ -255,20 +210,9 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn load_masked(from: *const f32, mask: __mmask16) -> Self {
-            // SAFETY: see above.
-            Self(unsafe { _mm512_maskz_loadu_ps(mask, from) })
-        }
-
-        #[inline(always)]
         unsafe fn store(self, to: *mut f32) {
             // SAFETY: see above.
             unsafe { _mm512_storeu_ps(to, self.0) }
-        }
-
-        #[inline(always)]
-        unsafe fn mask(bits: u16) -> __mmask16 {
-            bits
         }
 
         #[inline(always)]
@@ -303,22 +247,14 @@ pub(super) use arm::Neon;
 mod arm {
     use std::arch::aarch64::*;
 
-    use super::{BLOCK, Block};
+    use super::Block;
 
     block_of_registers!(
         /// Four registers of NEON.
         Neon: [float32x4_t; 4] of 4,
         vld1q_f32, vst1q_f32, vdupq_n_f32,
-        vfmaq_f32, vmaxq_f32, and
+        vfmaq_f32, vmaxq_f32
     );
-
-    #[inline(always)]
-    unsafe fn and(values: float32x4_t, mask: float32x4_t) -> float32x4_t {
-        // SAFETY: the caller vouches for NEON.
-        unsafe {
-            vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(values), vreinterpretq_u32_f32(mask)))
-        }
-    }
 }
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -328,12 +264,12 @@ pub(super) use wasm::Simd128;
 mod wasm {
     use std::arch::wasm32::*;
 
-    use super::{BLOCK, Block};
+    use super::Block;
 
     block_of_registers!(
         /// Four registers of WebAssembly's SIMD.
         Simd128: [v128; 4] of 4,
-        load, store, f32x4_splat, add_product, f32x4_pmax, v128_and
+        load, store, f32x4_splat, add_product, f32x4_pmax
     );
 
     #[inline(always)]

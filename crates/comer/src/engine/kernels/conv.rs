@@ -8,8 +8,9 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::pixels::{Direct, Product, panels};
+use super::transforms::{self, POINTS};
 use super::vector::{Plain, Vector};
-use super::winograd::{self, GROUP, POINTS, Pixels, Winograd};
+use super::winograd::{self, GROUP, Pixels, Winograd};
 use super::{Activation, Buffer, Kernels};
 
 /// Taps of the convolution.
@@ -164,7 +165,7 @@ fn pack_points(
                 }
                 let place = first * depth + k * width + index;
                 // SAFETY: every machine has the plain registers, which are arrays.
-                let weights = unsafe { winograd::transform_weights(lanes.map(Plain)) };
+                let weights = unsafe { transforms::transform_weights(lanes.map(Plain)) };
                 for (point, weight) in weights.into_iter().enumerate() {
                     points[point * stride + place..][..Plain::LANES].copy_from_slice(&weight.0);
                 }

@@ -13,8 +13,9 @@ use rayon::prelude::*;
 
 use super::conv::{SCRATCH, TAPS, extent};
 use super::pixels::{REGISTERS, Tile, panels};
+use super::transforms::{self, POINTS};
 use super::vector::{Plain, Vector};
-use super::winograd::{self, POINTS, Pixels, Place, spaced, transform_gradient, transform_window};
+use super::winograd::{self, Pixels, Place, spaced, transform_gradient, transform_window};
 use super::{Buffer, Kernels};
 
 /// Rows that are worked on together: their numbers stay in the second cache.
@@ -288,7 +289,7 @@ impl Kernels {
                     Plain(std::array::from_fn(|lane| sums[place + lane]))
                 });
                 // SAFETY: every machine has the plain registers, which are arrays.
-                let weights = unsafe { winograd::weight_gradient(points) };
+                let weights = unsafe { transforms::weight_gradient(points) };
                 for (lane, column) in (first..columns).take(Plain::LANES).enumerate() {
                     taps[column * depth + k] = weights.map(|weight| weight.0[lane]);
                 }

@@ -21,6 +21,9 @@ const DEPTH: usize = 192;
 /// Pixels that take their turn with every panel before the next ones do: they stay in the second cache.
 const PIXELS: usize = 96;
 
+/// Numbers of a cache line.
+pub(super) const LINE: usize = 16;
+
 /// Registers of a panel at most.
 pub(super) const REGISTERS: usize = 3;
 
@@ -180,6 +183,14 @@ unsafe fn product_panel<V: Vector, const ROWS: usize, const COUNT: usize>(
                     true => tile.start(job.bias.add(first * V::LANES)),
                     false => tile.resume(),
                 };
+                if first == 0 {
+                    // The first panel meets rows that are still far away; the others find them in the second cache.
+                    for r in ROWS..2 * ROWS {
+                        for k in (0..depth.len()).step_by(LINE) {
+                            V::prefetch(input.wrapping_add(r * job.input_stride + k));
+                        }
+                    }
+                }
                 let input = std::array::from_fn(|r| input.add(r.min(last) * job.input_stride));
                 tile.accumulate(input, depth.len(), weights);
                 tile.finish((stretch + 1 == stretches).then_some(job.floor));

@@ -1,9 +1,12 @@
-//! Every kernel on every instruction set of this machine against sums written out, at shapes that cut every tile.
+//! The channels-last kernels on every instruction set of this machine: against sums written out, and Winograd's convolution
+//! against the direct one, at shapes that cut every tile.
+
+use proptest::prelude::*;
 
 use super::*;
 
 /// Numbers from -1 to 1 that look random and are the same each time.
-pub(super) fn noise(count: usize, seed: u64) -> Vec<f32> {
+fn noise(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let next = || {
         state ^= state << 13;
@@ -14,106 +17,164 @@ pub(super) fn noise(count: usize, seed: u64) -> Vec<f32> {
     std::iter::repeat_with(next).take(count).collect()
 }
 
-pub(super) fn all_kernels() -> Vec<Kernels> {
+fn all_kernels() -> Vec<Kernels> {
     Isa::available().filter_map(Kernels::with).collect()
 }
 
-pub(super) fn assert_close(found: f32, expected: f64, depth: usize, what: &str) {
+fn assert_close(found: f32, expected: f64, depth: usize, what: &str) {
     let allowed = 1e-6 * (depth as f64).max(8.0);
     assert!((f64::from(found) - expected).abs() <= allowed, "{what}: {found}, expected {expected}");
 }
 
+/// The 3 x 3 convolution as it is defined: calls `each` with input and output pixel and the tap that joins them.
+fn taps(sizes: &[(usize, usize)], mut each: impl FnMut(usize, usize, usize)) {
+    let mut start = 0;
+    for &(height, width) in sizes {
+        for pixel in 0..height * width {
+            for tap in 0..9 {
+                let (y, x) = (pixel / width + tap / 3, pixel % width + tap % 3);
+                if (1..=height).contains(&y) && (1..=width).contains(&x) {
+                    each(start + (y - 1) * width + x - 1, start + pixel, tap);
+                }
+            }
+        }
+        start += height * width;
+    }
+}
+
+fn pixels(sizes: &[(usize, usize)]) -> usize {
+    sizes.iter().map(|(height, width)| height * width).sum()
+}
+
 #[test]
 fn products_of_every_shape_are_the_sums_written_out() {
-    let shapes = [
-        (1, 1, 1usize),
-        (8, 5, 48),
-        (24, 48, 49),
-        (13, 7, 63),
-        (96, 33, 112),
-        (5, 0, 20),
-        (9, 3, 64),
-        (17, 2, 255),
-    ];
+    let shapes = [(1, 1, 1), (24, 5, 48), (13, 200, 7), (96, 33, 97), (5, 0, 20), (40, 3, 64), (17, 400, 11)];
     for kernels in all_kernels() {
-        for (rows, depth, pixels) in shapes {
-            let (matrix, bias) = (noise(rows * depth, 1), noise(rows, 2));
-            let weights = PackedRows::new(&kernels, &matrix, &bias);
-            let stride = pixels.next_multiple_of(BLOCK);
-            for (input_layout, output_layout, activation) in [
-                (Layout::rows(stride), Layout::blocks(rows + 1), Activation::None),
-                (Layout::blocks(depth + 2), Layout::rows(stride), Activation::Relu),
-            ] {
-                let input = noise(input_layout.length(depth, pixels), 3);
-                let mut output = vec![9.0; output_layout.length(rows, pixels)];
-                kernels.multiply(
-                    &weights,
-                    (&input, input_layout),
-                    pixels,
-                    activation,
-                    (&mut output, output_layout),
-                );
-                let at = |layout: Layout, row: usize, pixel: usize| {
-                    row * layout.row + pixel / BLOCK * layout.block + pixel % BLOCK
-                };
-                let mut written = 0;
-                for row in 0..rows {
-                    for pixel in 0..pixels {
-                        let product = |d: usize| {
-                            f64::from(matrix[row * depth + d]) * f64::from(input[at(input_layout, d, pixel)])
-                        };
-                        let mut sum = f64::from(bias[row]) + (0..depth).map(product).sum::<f64>();
-                        if activation == Activation::Relu {
-                            sum = sum.max(0.0);
-                        }
-                        let found = output[at(output_layout, row, pixel)];
-                        assert_close(found, sum, depth, &format!("{:?} {row} {pixel}", kernels.isa()));
-                        written += 1;
-                    }
+        for (columns, depth, rows) in shapes {
+            let (matrix, bias) = (noise(columns * depth, 1), noise(columns, 2));
+            let weights = PackedMatrix::from_rows(&kernels, &matrix, &bias);
+            assert_eq!((weights.columns(), weights.depth()), (columns, depth));
+            let (input_stride, output_stride) = (depth + 3, columns + 2);
+            let input = noise(rows * input_stride, 3);
+            let start = noise(rows * output_stride, 4);
+            let (mut found, mut added) = (start.clone(), start.clone());
+            kernels.matmul(
+                &weights,
+                (&input, input_stride),
+                rows,
+                Activation::Relu,
+                (&mut found, output_stride),
+            );
+            kernels.matmul_add(&weights, (&input, input_stride), rows, (&mut added, output_stride));
+            for place in 0..rows * output_stride {
+                let (row, column) = (place / output_stride, place % output_stride);
+                if column >= columns {
+                    assert_eq!(
+                        (found[place], added[place]),
+                        (start[place], start[place]),
+                        "between the rows"
+                    );
+                    continue;
                 }
-                let untouched = output.iter().filter(|&&value| value == 9.0).count();
-                assert_eq!(untouched, output.len() - written, "nothing beyond the last column is written");
+                let product = |k: usize| {
+                    f64::from(matrix[column * depth + k]) * f64::from(input[row * input_stride + k])
+                };
+                let sum = (0..depth).map(product).sum::<f64>();
+                let what = format!("{:?} {row} {column}", kernels.isa());
+                assert_close(found[place], (sum + f64::from(bias[column])).max(0.0), depth, &what);
+                assert_close(added[place], sum + f64::from(start[place]), depth, &what);
             }
         }
     }
 }
 
 #[test]
-fn convolutions_of_every_shape_are_the_sums_written_out() {
-    let shapes = [
-        (1, 1, 1, 1),
-        (8, 3, 4, 12),
-        (24, 5, 6, 17),
-        (7, 2, 9, 33),
-        (10, 4, 2, 3),
-        (3, 6, 1, 50),
-        (3, 2, 40, 1),
-    ];
+fn direct_convolutions_are_the_sums_written_out() {
+    let batches: [&[(usize, usize)]; 4] = [&[(1, 1)], &[(4, 12), (3, 1)], &[(1, 50), (6, 17)], &[(40, 1)]];
     for kernels in all_kernels() {
-        for (rows, channels, height, width) in shapes {
-            let planes = Planes::new(height, width);
-            let mut input = noise(planes.length(channels), 4);
-            planes.clear(&mut input, channels);
-            let (matrix, bias) = (noise(rows * channels * SIDE * SIDE, 5), noise(rows, 6));
-            let weights = PackedRows::new(&kernels, &matrix, &bias);
-            let layout = Layout::blocks(rows);
-            let mut output = vec![0.0; layout.length(rows, planes.pixels())];
-            kernels.convolve(&weights, (&input, planes), Activation::Relu, (&mut output, layout));
-            for (row, y, x) in positions(rows, height, width) {
-                let mut sum = f64::from(bias[row]);
-                for (channel, dy, dx) in positions(channels, SIDE, SIDE) {
-                    let (y, x) = (y + dy, x + dx);
-                    if y >= SIDE / 2 && x >= SIDE / 2 && y - SIDE / 2 < height && x - SIDE / 2 < width {
-                        let pixel = (y - SIDE / 2) * width + x - SIDE / 2;
-                        let weight = matrix[((row * channels + channel) * SIDE + dy) * SIDE + dx];
-                        let value = input[planes.origin + channel * planes.stride + pixel];
-                        sum += f64::from(weight) * f64::from(value);
+        for ((columns, depth), sizes) in [(1, 1), (24, 5), (7, 2), (50, 9)].into_iter().zip(batches) {
+            let (matrix, bias) = (noise(columns * depth * 9, 5), noise(columns, 6));
+            let weights = PackedConv::from_rows(&kernels, Algorithm::Direct, &matrix, &bias);
+            let input = noise(pixels(sizes) * depth, 7);
+            let mut found = vec![9.0; pixels(sizes) * columns];
+            kernels.conv3x3(&weights, (&input, depth), sizes, Activation::Relu, (&mut found, columns));
+            let mut expected: Vec<f64> =
+                bias.iter().map(|&x| f64::from(x)).cycle().take(found.len()).collect();
+            taps(sizes, |from, to, tap| {
+                for column in 0..columns {
+                    for k in 0..depth {
+                        let weight = f64::from(matrix[(column * depth + k) * 9 + tap]);
+                        expected[to * columns + column] += weight * f64::from(input[from * depth + k]);
                     }
                 }
-                let pixel = y * width + x;
-                let found = output[pixel / BLOCK * layout.block + row * BLOCK + pixel % BLOCK];
-                let what = format!("{:?} {row} {y} {x}", kernels.isa());
-                assert_close(found, sum.max(0.0), channels * SIDE * SIDE, &what);
+            });
+            for (place, (&found, &expected)) in found.iter().zip(&expected).enumerate() {
+                assert_close(found, expected.max(0.0), depth * 9, &format!("{:?} {place}", kernels.isa()));
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn winograd_convolutions_are_the_direct_ones(
+        sizes in prop::collection::vec((1usize..14, 1usize..23), 1..4),
+        columns in 1usize..60,
+        depth in 1usize..110,
+        relu: bool,
+        seed: u64,
+    ) {
+        let activation = if relu { Activation::Relu } else { Activation::None };
+        for kernels in all_kernels() {
+            let (matrix, bias) = (noise(columns * depth * 9, seed), noise(columns, seed ^ 1));
+            let (input_stride, output_stride) = (depth + 1, columns + 5);
+            let input = noise(pixels(&sizes) * input_stride, seed ^ 2);
+            let run = |algorithm| {
+                let weights = PackedConv::from_rows(&kernels, algorithm, &matrix, &bias);
+                let mut output = vec![9.0; pixels(&sizes) * output_stride];
+                let target = (&mut output[..], output_stride);
+                kernels.conv3x3(&weights, (&input, input_stride), &sizes, activation, target);
+                output
+            };
+            let (direct, winograd) = (run(Algorithm::Direct), run(Algorithm::Winograd));
+            for (place, (a, b)) in direct.iter().zip(&winograd).enumerate() {
+                prop_assert!((a - b).abs() <= 1e-4, "{:?} {place}: {a} and {b}", kernels.isa());
+            }
+        }
+    }
+
+    #[test]
+    fn weight_gradients_are_the_sums_written_out(
+        sizes in prop::collection::vec((1usize..9, 1usize..20), 1..4),
+        columns in 1usize..30,
+        depth in 1usize..40,
+        seed: u64,
+    ) {
+        for kernels in all_kernels() {
+            let count = pixels(&sizes);
+            let (input_stride, gradient_stride) = (depth + 1, columns + 2);
+            let (input, gradient) = (noise(count * input_stride, seed), noise(count * gradient_stride, seed ^ 1));
+            let rows = ((&input[..], input_stride), (&gradient[..], gradient_stride));
+            let conv = kernels.conv3x3_weight_grad(rows.0, depth, rows.1, columns, &sizes);
+            let matrix = kernels.matmul_weight_grad(rows.0, depth, rows.1, columns, count);
+            let mut expected = vec![0f64; columns * depth * 9];
+            taps(&sizes, |from, to, tap| {
+                for column in 0..columns {
+                    for k in 0..depth {
+                        expected[(column * depth + k) * 9 + tap] += f64::from(input[from * input_stride + k])
+                            * f64::from(gradient[to * gradient_stride + column]);
+                    }
+                }
+            });
+            for (index, (&found, &expected)) in conv.iter().zip(&expected).enumerate() {
+                let what = format!("{:?} tap {index}", kernels.isa());
+                prop_assert!((f64::from(found) - expected).abs() <= 2e-4, "{what}: {found}, {expected}");
+            }
+            // The tap in the middle joins a pixel with itself.
+            for (index, &found) in matrix.iter().enumerate() {
+                assert_close(found, expected[9 * index + 4], count, &format!("{:?} {index}", kernels.isa()));
             }
         }
     }
@@ -122,21 +183,31 @@ fn convolutions_of_every_shape_are_the_sums_written_out() {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     for kernels in all_kernels() {
-        let (rows, channels, planes) = (27, 12, Planes::new(9, 31));
-        let mut input = noise(planes.length(channels), 10);
-        planes.clear(&mut input, channels);
-        let weights = PackedRows::new(&kernels, &noise(rows * channels * 9, 11), &noise(rows, 12));
-        let point = PackedRows::new(&kernels, &noise(rows * channels, 13), &noise(rows, 14));
-        let layout = Layout::rows(planes.stride);
+        let (columns, depth, sizes) = (27, 60, [(9, 31), (30, 40), (5, 5)]);
+        let count = pixels(&sizes);
+        let (input, weights) = (noise(count * depth, 10), noise(columns * depth * 9, 11));
         let run = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let mut outputs = [(); 2].map(|()| vec![0.0; planes.length(rows)]);
             pool.install(|| {
-                let [first, second] = &mut outputs;
-                kernels.convolve(&weights, (&input, planes), Activation::Relu, (first, layout));
-                kernels.multiply(&point, (&input, layout), 279, Activation::Relu, (second, layout));
-            });
-            outputs
+                let bias = noise(columns, 12);
+                let mut outputs = Vec::new();
+                for algorithm in [Algorithm::Direct, Algorithm::Winograd] {
+                    let packed = PackedConv::from_rows(&kernels, algorithm, &weights, &bias);
+                    let mut output = vec![0.0; count * columns];
+                    let target = (&mut output[..], columns);
+                    kernels.conv3x3(&packed, (&input, depth), &sizes, Activation::None, target);
+                    outputs.push(output);
+                }
+                let packed = PackedMatrix::from_rows(&kernels, &weights[..columns * depth], &bias);
+                let mut output = vec![0.0; count * columns];
+                kernels.matmul(&packed, (&input, depth), count, Activation::None, (&mut output, columns));
+                let gradient = outputs[0].clone();
+                let rows = ((&input[..], depth), (&gradient[..], columns));
+                outputs.push(kernels.conv3x3_weight_grad(rows.0, depth, rows.1, columns, &sizes));
+                outputs.push(kernels.matmul_weight_grad(rows.0, depth, rows.1, columns, count));
+                outputs.push(output);
+                outputs
+            })
         };
         let alone = run(1);
         for threads in [2, 3, 16] {
@@ -149,17 +220,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
 #[should_panic(expected = "input too short")]
 fn short_slices_are_refused() {
     let kernels = Kernels::detect();
-    let weights = PackedRows::new(&kernels, &[1.0; 4], &[0.0; 2]);
-    let mut output = [0.0; 64];
-    kernels.multiply(
-        &weights,
-        (&[0.0; 31], Layout::rows(16)),
-        16,
-        Activation::None,
-        (&mut output, Layout::rows(16)),
-    );
-}
-
-fn positions(a: usize, b: usize, c: usize) -> impl Iterator<Item = (usize, usize, usize)> {
-    (0..a).flat_map(move |i| (0..b).flat_map(move |j| (0..c).map(move |k| (i, j, k))))
+    let weights = PackedConv::from_rows(&kernels, Algorithm::Winograd, &[1.0; 18], &[0.0; 2]);
+    let (input, mut output) = ([0.0; 11], [0.0; 24]);
+    kernels.conv3x3(&weights, (&input, 1), &[(3, 4)], Activation::None, (&mut output, 2));
 }

@@ -20,6 +20,9 @@ pub(super) trait Vector: Copy {
     unsafe fn mul_add(self, a: Self, b: Self) -> Self;
     /// The greater of each lane and that of `floor`.
     unsafe fn at_least(self, floor: Self) -> Self;
+    /// Hints that the numbers there are wanted soon; never reads them.
+    #[inline(always)]
+    fn prefetch(_from: *const f32) {}
 }
 
 impl Vector for f32 {
@@ -129,7 +132,8 @@ impl Vector for Plain {
 /// Defines a register from the set's own functions; `$mul_add(sum, a, b)`, `$max(floor, x)`.
 macro_rules! register {
     ($(#[$doc:meta])* $name:ident: $register:ty, $lanes:literal,
-     $load:expr, $store:expr, $splat:expr, $add:expr, $sub:expr, $mul:expr, $mul_add:expr, $max:expr) => {
+     $load:expr, $store:expr, $splat:expr, $add:expr, $sub:expr, $mul:expr, $mul_add:expr, $max:expr
+     $(, $prefetch:item)?) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub(in super::super) struct $name($register);
@@ -186,6 +190,8 @@ macro_rules! register {
                 // SAFETY: see above.
                 Self(unsafe { $max(floor.0, self.0) })
             }
+
+            $($prefetch)?
         }
     };
 }
@@ -203,15 +209,29 @@ mod x86 {
         /// A register of AVX2, with FMA.
         Avx2: __m256, 8,
         _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_mul_ps,
-        fmadd_256, _mm256_max_ps
+        fmadd_256, _mm256_max_ps,
+        #[inline(always)]
+        fn prefetch(from: *const f32) {
+            prefetch(from);
+        }
     );
 
     register!(
         /// A register of AVX-512.
         Avx512: __m512, 16,
         _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_mul_ps,
-        fmadd_512, _mm512_max_ps
+        fmadd_512, _mm512_max_ps,
+        #[inline(always)]
+        fn prefetch(from: *const f32) {
+            prefetch(from);
+        }
     );
+
+    #[inline(always)]
+    fn prefetch(from: *const f32) {
+        // SAFETY: every x86-64 has this hint, and it may be given for any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
+    }
 
     #[inline(always)]
     unsafe fn fmadd_256(sum: __m256, a: __m256, b: __m256) -> __m256 {

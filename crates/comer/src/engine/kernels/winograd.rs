@@ -1,8 +1,6 @@
 //! 3 x 3 convolutions by Winograd's F(4 x 4, 3 x 3): 36 products for 16 results where the definition takes 144.
 //!
-//! `Y = A^T [(G g G^T) . (B^T d B)] A` for a 6 x 6 window `d` of the input and the 4 x 4 results `Y` in its middle
-//! (Lavin and Gray, 2016), with the points 0, a, -a, b, -b and infinity. `a = sqrt(1/2)` and `b = sqrt(2)` instead of
-//! the usual 1 and 2 halve the rounding error: it is twice that of the direct convolution.
+//! The arithmetic of it is in `transforms`.
 //!
 //! The windows of a group of tiles are transformed for some channels, the products are taken for each of the 36 points, and
 //! the sums are transformed back, all while they are in the second cache.
@@ -11,29 +9,16 @@
     reason = "counted loops are unrolled for certain, iterators only mostly"
 )]
 
-use std::f32::consts::{FRAC_1_SQRT_2, SQRT_2};
 use std::ops::Range;
 
-use super::pixels::{REGISTERS, Tile, panels};
+use super::pixels::{LINE, REGISTERS, Tile, panels};
+use super::transforms::{POINTS, SIDE, WINDOW, gradient_line, sum_line, window_line};
 use super::vector::Vector;
-
-/// Side of a tile of results.
-const SIDE: usize = 4;
-/// Side of the window that a tile depends on.
-const WINDOW: usize = SIDE + 2;
-/// Points at which the products are taken.
-pub(super) const POINTS: usize = WINDOW * WINDOW;
 
 /// Tiles that are worked on together: a multiple of every number of rows of a register tile.
 pub(super) const GROUP: usize = 24;
 /// Input channels that are worked on at a time.
 const DEPTH: usize = 48;
-
-/// The points and their squares, which are exact.
-const A: f32 = FRAC_1_SQRT_2;
-const B: f32 = SQRT_2;
-const A2: f32 = 0.5;
-const B2: f32 = 2.0;
 
 /// A tile of results: its picture's first pixel and size, and its place there.
 #[derive(Clone, Copy)]
@@ -175,6 +160,15 @@ impl Part<'_> {
                 let weights = job.weights.add(point * padded * job.depth);
                 let weights = weights.add(self.panel * V::LANES * job.depth + depth.start * width);
                 for first in (0..self.tiles).step_by(ROWS) {
+                    // What the next point needs, a part with each tile.
+                    for k in (0..ROWS * count).step_by(LINE) {
+                        V::prefetch(windows.wrapping_add(window_stride(job.depth) + first * count + k));
+                    }
+                    for k in
+                        (first * count * width / GROUP..(first + ROWS) * count * width / GROUP).step_by(LINE)
+                    {
+                        V::prefetch(weights.wrapping_add(padded * job.depth + k));
+                    }
                     // Rows past the last tile are computed from what is there, and overwritten by the next group.
                     let output = sums.add(first * width);
                     let tile = Tile::<V, ROWS, COUNT>::new(output, width);
@@ -250,24 +244,6 @@ unsafe fn window_lanes<V: Vector>(
     }
 }
 
-/// `B^T d` of one line.
-#[inline(always)]
-unsafe fn window_line<V: Vector>(d: [V; WINDOW]) -> [V; WINDOW] {
-    // SAFETY: the caller vouches for the instruction set.
-    unsafe {
-        let (even_a, odd_a) = (d[4].mul_add(d[2], V::splat(-B2)), d[3].mul_add(d[1], V::splat(-B2)));
-        let (even_b, odd_b) = (d[4].mul_add(d[2], V::splat(-A2)), d[3].mul_add(d[1], V::splat(-A2)));
-        [
-            d[0].add(d[4]).mul_add(d[2], V::splat(-A2 - B2)),
-            even_a.mul_add(odd_a, V::splat(A)),
-            even_a.mul_add(odd_a, V::splat(-A)),
-            even_b.mul_add(odd_b, V::splat(B)),
-            even_b.mul_add(odd_b, V::splat(-B)),
-            d[1].add(d[5]).mul_add(d[3], V::splat(-A2 - B2)),
-        ]
-    }
-}
-
 /// `A^T m A` of a tile for the `width` columns from `first` on, with bias and floor, into the pixels that exist.
 #[inline(always)]
 unsafe fn transform_sums<V: Vector>(
@@ -327,64 +303,6 @@ unsafe fn sum_lanes<V: Vector>(
     }
 }
 
-/// `A^T m` of one line.
-#[inline(always)]
-unsafe fn sum_line<V: Vector>(m: [V; WINDOW]) -> [V; SIDE] {
-    // SAFETY: the caller vouches for the instruction set.
-    unsafe {
-        let (even_a, odd_a) = (m[1].add(m[2]), m[1].sub(m[2]));
-        let (even_b, odd_b) = (m[3].add(m[4]), m[3].sub(m[4]));
-        [
-            m[0].add(even_a).add(even_b),
-            odd_a.mul(V::splat(A)).mul_add(odd_b, V::splat(B)),
-            even_a.mul(V::splat(A2)).mul_add(even_b, V::splat(B2)),
-            m[5].mul_add(odd_a, V::splat(A2 * A)).mul_add(odd_b, V::splat(B2 * B)),
-        ]
-    }
-}
-
-/// `2 p^2 (p^2 - q^2)`, inverse, for the points `p` = a and b.
-const NORM_A: f32 = 1.0 / (2.0 * A2 * (A2 - B2));
-const NORM_B: f32 = 1.0 / (2.0 * B2 * (B2 - A2));
-
-/// `G g G^T` of 3 x 3 weights.
-#[inline(always)]
-pub(super) unsafe fn transform_weights<V: Vector>(weights: [V; 9]) -> [V; POINTS] {
-    // SAFETY: the caller vouches for the instruction set.
-    unsafe {
-        let mut columns = [[weights[0]; 3]; WINDOW];
-        for x in 0..3 {
-            let column = weight_line([weights[x], weights[3 + x], weights[6 + x]]);
-            for y in 0..WINDOW {
-                columns[y][x] = column[y];
-            }
-        }
-        let mut points = [weights[0]; POINTS];
-        for y in 0..WINDOW {
-            points[y * WINDOW..][..WINDOW].copy_from_slice(&weight_line(columns[y]));
-        }
-        points
-    }
-}
-
-/// `G g` of one line.
-#[inline(always)]
-unsafe fn weight_line<V: Vector>(g: [V; 3]) -> [V; WINDOW] {
-    // SAFETY: the caller vouches for the instruction set.
-    unsafe {
-        let even_a = g[0].mul_add(g[2], V::splat(A2)).mul(V::splat(NORM_A));
-        let even_b = g[0].mul_add(g[2], V::splat(B2)).mul(V::splat(NORM_B));
-        [
-            g[0],
-            even_a.mul_add(g[1], V::splat(A * NORM_A)),
-            even_a.mul_add(g[1], V::splat(-A * NORM_A)),
-            even_b.mul_add(g[1], V::splat(B * NORM_B)),
-            even_b.mul_add(g[1], V::splat(-B * NORM_B)),
-            g[2],
-        ]
-    }
-}
-
 /// `A y A^T` of a tile's 4 x 4 pixels for some channels, from the first on: the backward pass of [`transform_sums`].
 #[inline(always)]
 pub(super) unsafe fn transform_gradient<V: Vector>(
@@ -438,58 +356,5 @@ unsafe fn gradient_lanes<V: Vector>(
                 row[j].store(to.add((i * WINDOW + j) * stride));
             }
         }
-    }
-}
-
-/// `A y` of one line.
-#[inline(always)]
-unsafe fn gradient_line<V: Vector>(y: [V; SIDE]) -> [V; WINDOW] {
-    // SAFETY: the caller vouches for the instruction set.
-    unsafe {
-        let (even_a, odd_a) = (y[0].mul_add(y[2], V::splat(A2)), y[1].mul_add(y[3], V::splat(A2)));
-        let (even_b, odd_b) = (y[0].mul_add(y[2], V::splat(B2)), y[1].mul_add(y[3], V::splat(B2)));
-        [
-            y[0],
-            even_a.mul_add(odd_a, V::splat(A)),
-            even_a.mul_add(odd_a, V::splat(-A)),
-            even_b.mul_add(odd_b, V::splat(B)),
-            even_b.mul_add(odd_b, V::splat(-B)),
-            y[3],
-        ]
-    }
-}
-
-/// `G^T u G`: the gradient of 3 x 3 weights from that of [`transform_weights`].
-#[inline(always)]
-pub(super) unsafe fn weight_gradient<V: Vector>(points: [V; POINTS]) -> [V; 9] {
-    // SAFETY: the caller vouches for the instruction set.
-    unsafe {
-        let mut rows = [[points[0]; WINDOW]; 3];
-        for x in 0..WINDOW {
-            let column = weight_gradient_line(std::array::from_fn(|y| points[y * WINDOW + x]));
-            for y in 0..3 {
-                rows[y][x] = column[y];
-            }
-        }
-        let mut weights = [points[0]; 9];
-        for y in 0..3 {
-            weights[3 * y..][..3].copy_from_slice(&weight_gradient_line(rows[y]));
-        }
-        weights
-    }
-}
-
-/// `G^T u` of one line.
-#[inline(always)]
-unsafe fn weight_gradient_line<V: Vector>(u: [V; WINDOW]) -> [V; 3] {
-    // SAFETY: the caller vouches for the instruction set.
-    unsafe {
-        let (even_a, odd_a) = (u[1].add(u[2]), u[1].sub(u[2]));
-        let (even_b, odd_b) = (u[3].add(u[4]), u[3].sub(u[4]));
-        [
-            u[0].mul_add(even_a, V::splat(NORM_A)).mul_add(even_b, V::splat(NORM_B)),
-            odd_a.mul(V::splat(A * NORM_A)).mul_add(odd_b, V::splat(B * NORM_B)),
-            u[5].mul_add(even_a, V::splat(A2 * NORM_A)).mul_add(even_b, V::splat(B2 * NORM_B)),
-        ]
     }
 }
