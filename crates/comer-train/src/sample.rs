@@ -13,7 +13,7 @@ pub struct Sample {
     /// The formula.
     pub tokens: Vec<TokenId>,
     /// White ink on black; where there is none it is drawn from the ink.
-    picture: Option<Image>,
+    pub(crate) picture: Option<Image>,
     /// The strokes it was drawn from, if they are at hand.
     pub ink: Option<Ink>,
     /// The symbol that each stroke belongs to; padding where that is not known.

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use comer::Image;
 use comer::Ink;
 use comer::internal::dataset::Dataset;
 use comer::internal::vocab::PAD;
@@ -216,6 +215,8 @@ fn collect(folder: &Path, files: &mut HashMap<String, Vec<PathBuf>>) -> Result<(
 
 #[cfg(test)]
 mod tests {
+    use comer::Image;
+
     use super::*;
 
     #[test]
