@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use comer::internal::SearchConfig;
-use comer::internal::dataset::{Dataset, Sample};
+use comer::internal::dataset::{Dataset, LabelledImage};
 use comer::{AlignmentDetail, Input, RecognizeOptions, Recognizer};
 use comer_eval::files::read_truths;
 use comer_eval::report::InkRates;
@@ -67,7 +67,7 @@ impl Evaluation<'_> {
         if !done.is_empty() {
             message(format_args!("resuming after {} formulas", done.len()));
         }
-        let left: Vec<&Sample> =
+        let left: Vec<&LabelledImage> =
             set.samples.iter().filter(|sample| !done.contains_key(&sample.name)).collect();
         problems.extend(self.read(&recognizer, &left, &mut done, journal.as_mut())?);
         if self.stop.load(Ordering::Relaxed) {
@@ -85,7 +85,7 @@ impl Evaluation<'_> {
                 self.model.name(),
                 DataSource::open(self.data)?.split(Some(self.split))?.name()
             );
-            let pictures: HashMap<&str, &Sample> =
+            let pictures: HashMap<&str, &LabelledImage> =
                 set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
             let run = Run { title: &title, report: &report, scores: &scores, problems: &problems };
             run.write(folder, |name| pictures.get(name)?.picture.to_png().ok())?;
@@ -100,7 +100,7 @@ impl Evaluation<'_> {
     fn read(
         &self,
         recognizer: &Recognizer,
-        samples: &[&Sample],
+        samples: &[&LabelledImage],
         done: &mut HashMap<String, Answer>,
         mut journal: Option<&mut Journal>,
     ) -> Result<Vec<String>> {

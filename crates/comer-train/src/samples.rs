@@ -116,7 +116,7 @@ impl Samples {
     fn read_pictures(&mut self, path: &Path, split: &str, vocab: &Vocab) -> Result<()> {
         let set = Dataset::open(path, split)?;
         self.problems.extend(set.problems);
-        for comer::internal::dataset::Sample { name, caption, picture } in set.samples {
+        for comer::internal::dataset::LabelledImage { name, caption, picture } in set.samples {
             // A picture of a shape that fits no network would stop the run when its turn comes.
             match picture.clone().fit().and_then(|_| vocab.encode(&caption)) {
                 Ok(tokens) => self.training.push(Sample::with_picture(name, tokens, picture)),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use comer::internal::checkpoint::{Hints, import};
 use comer::internal::config::{SearchConfig, Strategy};
-use comer::internal::dataset::{Dataset, Sample};
+use comer::internal::dataset::{Dataset, LabelledImage};
 use comer::internal::engine::decoder::Decoder;
 use comer::internal::engine::decoder_state::DecoderState;
 use comer::internal::engine::encoder::Encoder;
@@ -52,7 +52,7 @@ fn main() {
         Decoder::with_kernels(&model.config, model.vocab.len(), &model.weights, kernels).expect("a decoder");
     let grammar = Grammar::new(&model.vocab);
     let set = Dataset::open(&data, "2014").expect("CROHME");
-    let samples: HashMap<&str, &Sample> =
+    let samples: HashMap<&str, &LabelledImage> =
         set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
     let golden = std::fs::read_to_string(golden).expect("the reference's answers");
     let lines: Vec<serde_json::Value> = golden

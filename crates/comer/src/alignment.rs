@@ -133,7 +133,7 @@ impl Pass {
     }
 }
 
-/// What is needed to tell where a formula was read.
+/// What an alignment is computed from.
 pub(crate) struct Aligner<'a, 'b> {
     pub(crate) config: &'a ModelConfig,
     pub(crate) vocab: &'a Vocab,
@@ -143,7 +143,7 @@ pub(crate) struct Aligner<'a, 'b> {
 }
 
 impl Aligner<'_, '_> {
-    /// Reads `tokens` off the picture; both directions if the whole is wanted.
+    /// Aligns `tokens` with the image, in both directions for [`AlignmentDetail::Full`].
     pub(crate) fn align(&mut self, tokens: &[TokenId], detail: AlignmentDetail) -> Result<Alignment> {
         let left = self.trace(tokens, Direction::LeftToRight)?;
         let visible = |step: &usize| tokens.get(*step).is_some_and(|&token| token > EOS);

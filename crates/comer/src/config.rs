@@ -1,10 +1,10 @@
-//! The hyper-parameters of a model: one struct, saved with the weights, whose defaults are the paper's.
+//! The hyper-parameters of a model and of the search. The defaults are the paper's.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// What the attention refinement module looks at (section 3.5 of the paper).
+/// The input of the attention refinement module (section 3.5 of the paper).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coverage {
@@ -54,7 +54,7 @@ pub struct ModelConfig {
     pub dropout: f64,
     /// Channels of the refinement module's convolution.
     pub coverage_channels: usize,
-    /// What the refinement module looks at.
+    /// The input of the refinement module.
     pub coverage: Coverage,
 }
 
@@ -88,7 +88,7 @@ pub const COVERAGE_KERNEL: usize = 5;
 pub const NORM_EPSILON: f64 = 1e-5;
 
 impl ModelConfig {
-    /// Checks that a network of this shape exists and is of a sane size.
+    /// Checks that the hyper-parameters are consistent and within limits.
     pub fn validate(&self) -> Result<()> {
         let sizes = [
             ("d_model", self.d_model, 8192),
@@ -163,20 +163,20 @@ impl ModelConfig {
     }
 }
 
-/// How the recogniser looks for the best formula.
+/// How to search for the best formula.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// Both reading directions, each judging what the other found: the paper's way, and the most exact.
+    /// Beam search in both directions, each scoring what the other found: the paper's method, and the most accurate.
     #[default]
     Joint,
     /// Beam search from left to right only: about half the work.
     LeftToRight,
-    /// The most likely token each time, from left to right: the fastest.
+    /// The most likely token at each step, left to right: the fastest.
     Greedy,
 }
 
-/// The settings of the search. `Default` is the paper's, and keeps to well-formed LaTeX.
+/// The settings of the search. `Default` is the paper's, restricted to well-formed LaTeX.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchConfig {
@@ -188,9 +188,9 @@ pub struct SearchConfig {
     pub max_length: usize,
     /// A formula's score is the sum of its logarithms divided by its length to this power.
     pub alpha: f32,
-    /// Whether formulas must be well-formed (see [`grammar`](crate::grammar)).
+    /// Whether formulas must be well-formed LaTeX (see `grammar.rs`).
     pub grammar: bool,
-    /// How many answers are wanted.
+    /// How many answers to return.
     pub answers: usize,
 }
 
@@ -201,7 +201,7 @@ impl Default for SearchConfig {
 }
 
 impl SearchConfig {
-    /// Checks that such a search can be made.
+    /// Checks that the settings are within limits.
     pub fn validate(&self) -> Result<()> {
         let sizes = [
             ("beam", self.beam, 1, 1000),

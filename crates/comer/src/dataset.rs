@@ -1,4 +1,4 @@
-//! Data sets in CROHME's layout, decoded: pictures with their captions.
+//! Data sets in CROHME's layout, decoded: images with their captions.
 
 use std::path::Path;
 
@@ -13,15 +13,15 @@ use crate::photo;
 #[derive(Clone, Debug, Default)]
 pub struct Dataset {
     /// In the order of the captions.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<LabelledImage>,
     /// What could not be read, and why: each costs one sample.
     pub problems: Vec<String>,
 }
 
-/// A picture with its caption.
+/// An image with its caption.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sample {
-    /// The picture's name without its extension.
+pub struct LabelledImage {
+    /// The image's name without its extension.
     pub name: String,
     /// The formula's tokens, separated by spaces.
     pub caption: String,
@@ -62,14 +62,14 @@ fn open(path: &Path) -> Result<DataSource> {
     Ok(source)
 }
 
-fn sample(name: String, caption: String, split: &Split) -> Result<Sample, String> {
+fn sample(name: String, caption: String, split: &Split) -> Result<LabelledImage, String> {
     let decode = || {
         let bytes = split.image(&name).map_err(|error| error.to_string())?.ok_or("has no image")?;
         let grey = photo::decode(&bytes).map_err(|error| error.to_string())?;
         Image::new(grey.width, grey.height, grey.levels).map_err(|error| error.to_string())
     };
     match decode() {
-        Ok(picture) => Ok(Sample { name, caption, picture }),
+        Ok(picture) => Ok(LabelledImage { name, caption, picture }),
         Err(reason) => Err(format!("{name}: {reason}")),
     }
 }

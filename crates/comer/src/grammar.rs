@@ -4,13 +4,13 @@
 //! have a base, and no base has two of a kind; `\limits` stands between an operator and a script; `\left` and `\right`,
 //! `\begin{x}` and `\end{x}` match; and the formula can still be finished within the tokens that are left.
 //!
-//! Each reading direction has its own pushdown automaton over the same kinds of tokens; a beam carries a [`State`].
+//! Each reading direction has its own pushdown automaton over the same kinds of tokens; a beam carries a [`GrammarState`].
 //! The automata accept the same formulas, which the tests check one by one for all short ones.
 
 mod kind;
 mod state;
 
-pub use state::State;
+pub use state::GrammarState;
 
 use crate::direction::Direction;
 use crate::token::{EOS, TokenId};
@@ -28,7 +28,7 @@ pub struct Grammar {
 }
 
 impl Grammar {
-    /// Sorts the tokens of a vocabulary by what they do, which their names tell.
+    /// Classifies the tokens of a vocabulary by their names.
     pub fn new(vocab: &Vocab) -> Self {
         let mut grammar = Self {
             kinds: vec![Kind::Never],
@@ -47,12 +47,12 @@ impl Grammar {
     }
 
     /// The state before the first token.
-    pub fn start(&self, direction: Direction) -> State {
-        State::new(direction)
+    pub fn start(&self, direction: Direction) -> GrammarState {
+        GrammarState::new(direction)
     }
 
     /// Marks in `allowed` which tokens may come next when `left` tokens can still be written.
-    pub fn allowed(&self, state: &State, left: usize, allowed: &mut Vec<bool>) {
+    pub fn allowed(&self, state: &GrammarState, left: usize, allowed: &mut Vec<bool>) {
         let by_kind: Vec<bool> = self
             .kinds
             .iter()
@@ -66,7 +66,7 @@ impl Grammar {
     }
 
     /// The state after `token`, which must have been allowed.
-    pub fn advance(&self, state: &State, token: TokenId) -> State {
+    pub fn advance(&self, state: &GrammarState, token: TokenId) -> GrammarState {
         let mut next = state.clone();
         next.advance(self.kinds[self.kind_of[usize::from(token)]], self.close_bracket);
         next

@@ -1,8 +1,8 @@
-//! A picture as the network expects it: white ink on black, within the size limits, padded into a batch.
+//! Images of white ink on black, and scaling them to the size limits of the network.
 
 use crate::error::{Error, Result};
 
-/// Grey pixels in rows from the top, 255 for ink.
+/// A grey image of white ink on black: 255 for ink, 0 for the ground.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     width: usize,
@@ -16,7 +16,7 @@ pub const HEIGHT_LIMITS: (usize, usize) = (16, 256);
 pub const WIDTH_LIMITS: (usize, usize) = (16, 1024);
 
 impl Image {
-    /// A picture of `pixels` in rows from the top; there must be `width * height` of them, and at least one.
+    /// An image of `pixels` in rows from the top; there must be `width * height` of them, and at least one.
     pub fn new(width: usize, height: usize, pixels: Vec<u8>) -> Result<Self> {
         match width.checked_mul(height) {
             Some(area) if area > 0 && area == pixels.len() => Ok(Self { width, height, pixels }),
@@ -48,7 +48,7 @@ impl Image {
         self.pixels
     }
 
-    /// Brings the picture within the size limits with its aspect kept: down to the greatest size, or up to the least.
+    /// Scales the image to the size limits of the network, keeping its aspect ratio; unchanged if it is within them.
     pub fn fit(self) -> Result<Self> {
         let (width, height) = (self.width as f64, self.height as f64);
         let down = (HEIGHT_LIMITS.1 as f64 / height).min(WIDTH_LIMITS.1 as f64 / width);
@@ -89,7 +89,7 @@ impl Image {
 
 #[cfg(feature = "decode")]
 impl Image {
-    /// The picture as a PNG file.
+    /// The image as a PNG file.
     pub fn to_png(&self) -> Result<Vec<u8>> {
         let (width, height) = (self.width, self.height);
         let failed = |reason: String| Error::Image { width, height, reason };

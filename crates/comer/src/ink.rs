@@ -1,7 +1,4 @@
-//! Pen strokes: what they are, what is accepted as strokes, and what a file said about them.
-//!
-//! Read them with [`Ink::from_inkml`] or [`Ink::from_json`], draw them with [`Ink::draw`], write them with
-//! [`Ink::to_inkml`].
+//! Pen strokes, with the symbols and annotations of their file.
 
 mod draw;
 mod inkml;
@@ -20,32 +17,35 @@ pub const GREATEST_COORDINATE: f64 = 1e9;
 /// Most bytes that a file of strokes may have.
 pub const MOST_BYTES: usize = 32 << 20;
 
-/// Where the pen was: x to the right, y down, in any unit.
+/// A position of the pen: x to the right, y down, in any unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Distance to the right.
+    /// The horizontal position.
     pub x: f64,
-    /// Distance downwards.
+    /// The vertical position, growing downwards.
     pub y: f64,
 }
 
-/// The way of the pen from touching the paper to leaving it.
+/// The path of the pen between touching and leaving the paper.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stroke {
     /// At least one point.
     pub points: Vec<Point>,
 }
 
-/// One written symbol, where a file says which strokes belong together.
+/// A written symbol: which strokes belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InkSymbol {
-    /// Its name as in the file: mostly a LaTeX token, but `<` may be `\lt`.
+    /// Its name in the file: usually a LaTeX token, but `<` may be `\lt`.
     pub label: String,
     /// Its strokes, as indices into [`Ink::strokes`].
     pub strokes: Vec<usize>,
 }
 
-/// An expression as pen strokes, with what its file said about it.
+/// Pen strokes of a formula, with the symbols and annotations of their file.
+///
+/// Read them with [`Ink::from_inkml`] or [`Ink::from_json`], write them with [`Ink::to_inkml`], recognise them with
+/// [`Input::from_ink`](crate::Input::from_ink).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ink {
     strokes: Vec<Stroke>,
@@ -55,14 +55,14 @@ pub struct Ink {
 }
 
 impl Ink {
-    /// Ink of `strokes`, refused when there is nothing to draw, or more than the limits of this module.
+    /// Ink of `strokes`. An error if there are none, too many (5000 strokes, 200 000 points), or coordinates beyond 1e9.
     pub fn new(strokes: Vec<Stroke>) -> Result<Self> {
         check(&strokes).map_err(|reason| Error::Ink { format: "ink", reason })?;
         Ok(Self { strokes, symbols: Vec::new(), annotations: Vec::new(), scale: None })
     }
 
     /// The same ink, drawn with `scale` pixels to a unit instead of by the mean height of its strokes: for strokes that
-    /// were traced from a picture, whose heights say nothing.
+    /// were traced from an image, whose heights say nothing.
     pub fn with_scale(mut self, scale: Option<f64>) -> Self {
         self.scale = scale;
         self
@@ -73,7 +73,7 @@ impl Ink {
         self.scale
     }
 
-    /// The same ink with its symbols, refused when one has no stroke or a stroke that the ink lacks.
+    /// Sets the symbols. An error if one has no stroke, or a stroke that does not exist.
     pub fn with_symbols(mut self, symbols: Vec<InkSymbol>) -> Result<Self> {
         let most = self.strokes.len();
         for symbol in &symbols {
@@ -89,7 +89,7 @@ impl Ink {
         Ok(self)
     }
 
-    /// The same ink with one more annotation, such as `truth`, `writer` or `UI`.
+    /// Adds an annotation, such as `truth`, `writer` or `UI`.
     pub fn with_annotation(mut self, kind: impl Into<String>, text: impl Into<String>) -> Self {
         self.annotations.push((kind.into(), text.into()));
         self
@@ -100,12 +100,12 @@ impl Ink {
         &self.strokes
     }
 
-    /// The symbols, where the file had them.
+    /// The symbols, if the file has them.
     pub fn symbols(&self) -> &[InkSymbol] {
         &self.symbols
     }
 
-    /// What the file said about the whole expression: kind and text, in the order of the file.
+    /// The annotations of the whole formula: kind and text, in the order of the file.
     pub fn annotations(&self) -> &[(String, String)] {
         &self.annotations
     }
@@ -115,13 +115,13 @@ impl Ink {
         self.annotations.iter().find(|(name, _)| name == kind).map(|(_, text)| text.as_str())
     }
 
-    /// The LaTeX that the file gives as `truth`, without dollar signs.
+    /// The LaTeX of the annotation `truth`, without dollar signs.
     pub fn latex(&self) -> Option<&str> {
         self.annotation("truth").map(|text| trim(text.trim().trim_matches('$')))
     }
 }
 
-/// LaTeX without the space around it, but for one that a backslash at the end makes a token of.
+/// LaTeX without surrounding white space, except for a space that belongs to a final backslash.
 fn trim(text: &str) -> &str {
     let text = text.trim_start();
     let trimmed = text.trim_end();
@@ -130,7 +130,7 @@ fn trim(text: &str) -> &str {
     &text[..trimmed.len() + space.map_or(0, char::len_utf8)]
 }
 
-/// What is wrong with strokes, if anything is.
+/// Checks strokes against the limits.
 fn check(strokes: &[Stroke]) -> Result<(), String> {
     if strokes.is_empty() {
         return Err("there are no strokes, expected at least one".into());
@@ -159,7 +159,7 @@ fn check(strokes: &[Stroke]) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a file that is too large to be strokes.
+/// Checks the size of a file of strokes.
 fn check_size(format: &'static str, bytes: &[u8]) -> Result<()> {
     if bytes.len() > MOST_BYTES {
         let reason = format!("the file has {} bytes, expected at most {MOST_BYTES}", bytes.len());

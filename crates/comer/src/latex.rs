@@ -149,7 +149,7 @@ fn takes_argument(token: &str) -> bool {
     matches!(token, "\\frac" | "\\dfrac" | "\\tfrac" | "\\binom" | "\\sqrt") || token.starts_with("\\begin{")
 }
 
-/// Whether two tokens need a space between them to stay two tokens; also before a digit, for the eye.
+/// Whether two tokens need a space between them to stay two tokens. A digit after a word is set apart too, for readability.
 fn must_part(before: &str, token: &str) -> bool {
     let word = before.strip_prefix('\\').is_some_and(|name| name.starts_with(char::is_alphabetic));
     let environment = matches!(before, "\\begin" | "\\end");

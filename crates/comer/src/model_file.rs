@@ -1,5 +1,5 @@
-//! The model file: one safetensors file with the weights, and in its metadata the config, the vocabulary, where it all
-//! came from, and a checksum over everything.
+//! The model file: safetensors with the weights, and in its metadata the config, the vocabulary, the provenance and a
+//! checksum over everything.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,17 +17,17 @@ use crate::safetensors::{self, View};
 use crate::vocab::Vocab;
 use crate::weights::{Tensor, Weights, tensor_specs};
 
-/// What made a model: any JSON object (source, data, seed, epochs, figures).
+/// The origin of a model: any JSON object (source, data, seed, epochs, accuracy).
 pub type Provenance = Map<String, Value>;
 
-/// A model with all that is needed to use it.
+/// A model: config, vocabulary, provenance and weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFile {
     /// The shape of the network.
     pub config: ModelConfig,
-    /// The tokens that it writes.
+    /// Its vocabulary.
     pub vocab: Vocab,
-    /// What made it.
+    /// Its origin.
     pub provenance: Provenance,
     /// Its tensors: the names and shapes of [`tensor_specs`], no more and no fewer.
     pub weights: Weights,
@@ -68,12 +68,12 @@ impl ModelFile {
         Self::from_bytes("the bundled model", comer_model_crohme::MODEL)
     }
 
-    /// Reads and checks the bytes of a model file; `name` stands in error messages.
+    /// Reads and checks the bytes of a model file; `name` is used in error messages.
     pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self> {
         read(bytes).map_err(|reason| Error::ModelFile { name: name.into(), reason })
     }
 
-    /// Checks that the config is sane and that the weights are those it asks for.
+    /// Checks the config, and that the weights are those of the config.
     pub fn validate(&self) -> Result<()> {
         let wrong = |reason| Error::ModelFile { name: "this model".into(), reason };
         self.config.validate()?;

@@ -1,4 +1,4 @@
-//! What is wanted of a recognition, and how it is interrupted.
+//! Options of a recognition, and how it is interrupted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

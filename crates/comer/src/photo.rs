@@ -1,6 +1,6 @@
-//! Any picture of handwriting becomes what the network was trained on: white ink on black, strokes 3 pixels wide.
+//! Turns any image of handwriting into one like the training images: white ink on black, strokes 3 pixels wide.
 //!
-//! The steps, each in its room: `decode` (bytes to grey levels), [`light`] (which side is ink, uneven light, threshold),
+//! The steps, one module each: `decode` (bytes to grey levels), [`light`] (which side is ink, uneven light, threshold),
 //! [`paper`] (ruled and squared lines), [`shape`] (specks, stroke width, symbol size), [`redraw`] (to size, in 3 pixels).
 
 #[cfg(feature = "decode")]
@@ -80,7 +80,7 @@ pub fn clean(grey: &Grey, remove_lines: bool) -> Result<(Image, Mapping)> {
     Ok((image, shrunk.then(refined).then(redrawn)))
 }
 
-/// Whether a picture is drawn like those of the training set: white on black in a 3 by 3 pen, with their margins.
+/// Whether an image is drawn like those of the training set: white on black in a 3 by 3 pen, with their margins.
 pub fn is_training_drawing(grey: &Grey) -> bool {
     let Grey { width, height, ref levels } = *grey;
     if width < 26 || height < 26 || levels.iter().any(|&level| level != 0 && level != 255) {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::ink::{Ink, Point, Stroke};
 
-    /// An x over a fraction bar over an x, as a training picture.
+    /// An x over a fraction bar over an x, as a training image.
     fn drawing() -> Image {
         let stroke =
             |points: &[(f64, f64)]| Stroke { points: points.iter().map(|&(x, y)| Point { x, y }).collect() };

@@ -1,6 +1,6 @@
 //! Reads and writes safetensors: a JSON header that names tensors and their places, then their bytes.
 //!
-//! The format is small enough to read here, which spares users of the library a dozen dependencies. The crate
+//! The format is small enough to read here, which saves a dozen dependencies. The crate
 //! `safetensors` checks it in the tests.
 
 use std::collections::BTreeMap;

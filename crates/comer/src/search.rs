@@ -1,8 +1,8 @@
-//! Approximate joint search (section 3.1 of the paper): both reading directions search, each judges the other's finds.
+//! Approximate joint search (section 3.1 of the paper): both directions search, and each scores what the other found.
 //!
-//! The search knows token numbers and a decoder that it can ask for the next token's probabilities, nothing of tensors.
-//! 1. Each direction keeps its best `beam` prefixes, all in one batch; one that ends becomes a candidate.
-//! 2. Every candidate that may still win is written again in the other direction (see `rescore`).
+//! The search works on token ids and a [`StepDecoder`]; it knows nothing of tensors.
+//! 1. Each direction keeps its best `beam` prefixes, all in one batch. A prefix that ends becomes a candidate.
+//! 2. Every candidate that can still win is scored in the other direction (see `rescore`).
 //! 3. The best sum of both directions' scores wins.
 
 mod beam;

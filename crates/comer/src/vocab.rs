@@ -1,4 +1,4 @@
-//! The tokens a model writes: any list of LaTeX tokens, after three reserved ones.
+//! The vocabulary of a model: any list of LaTeX tokens, after three reserved ones.
 
 use std::collections::HashMap;
 
@@ -41,12 +41,12 @@ impl Vocab {
         Ok(vocab)
     }
 
-    /// The tokens of the CROHME competitions, which the paper's models write.
+    /// The tokens of the CROHME competitions, as in the paper's models.
     pub fn crohme() -> Self {
         Self::new(CROHME.split_whitespace()).expect("the list is one of distinct tokens")
     }
 
-    /// Reads one token per line, as in CROHME's `dictionary.txt`; empty lines are passed over.
+    /// Reads one token per line, as in CROHME's `dictionary.txt`; empty lines are skipped.
     pub fn from_lines(text: &str) -> Result<Self> {
         Self::new(text.lines().map(str::trim).filter(|line| !line.is_empty()))
     }
@@ -62,7 +62,7 @@ impl Vocab {
         &self.tokens[RESERVED.len()..]
     }
 
-    /// The number of `token`, if it is one of ours.
+    /// The id of `token`, if the vocabulary has it.
     pub fn id(&self, token: &str) -> Option<TokenId> {
         self.ids.get(token).copied()
     }
@@ -72,12 +72,12 @@ impl Vocab {
         self.tokens.get(usize::from(id)).map(String::as_str)
     }
 
-    /// Numbers the tokens of a formula whose tokens are separated by white space.
+    /// The ids of a formula whose tokens are separated by white space.
     pub fn encode(&self, formula: &str) -> Result<Vec<TokenId>> {
         self.encode_tokens(formula.split_whitespace())
     }
 
-    /// Numbers tokens.
+    /// The ids of tokens.
     pub fn encode_tokens<'a>(&self, tokens: impl IntoIterator<Item = &'a str>) -> Result<Vec<TokenId>> {
         tokens
             .into_iter()
@@ -89,7 +89,7 @@ impl Vocab {
             .collect()
     }
 
-    /// Writes numbers out as tokens separated by spaces; reserved and unknown numbers are passed over.
+    /// The tokens of ids, separated by spaces; reserved and unknown numbers are skipped.
     pub fn decode(&self, ids: &[TokenId]) -> String {
         let words: Vec<&str> = ids.iter().filter(|&&id| id > EOS).filter_map(|&id| self.token(id)).collect();
         words.join(" ")

@@ -1,4 +1,4 @@
-//! Every tensor of a model: its name, its shape and, once loaded, its numbers.
+//! The tensors of a model: names, shapes and, once loaded, values.
 //!
 //! Layouts are the usual ones: a linear map is `[out, in]`, a convolution `[out, in, height, width]`. The packed
 //! projection of an attention stacks the rows for queries, keys and values, in this order.
@@ -12,7 +12,7 @@ use crate::config::{BLOCKS, COVERAGE_KERNEL, Coverage, ModelConfig};
 pub struct Tensor {
     /// The length of each dimension.
     pub shape: Vec<usize>,
-    /// The numbers; as many as the product of `shape`.
+    /// The values, in row-major order; as many as the product of `shape`.
     pub data: Vec<f32>,
 }
 
@@ -83,7 +83,7 @@ pub fn tensor_specs(config: &ModelConfig, vocab: usize) -> Vec<TensorSpec> {
     list.0
 }
 
-/// Numbers that training changes: 6 389 041 for the paper's config and CROHME's 113 tokens.
+/// The number of trained parameters: 6 389 041 for the paper's config and CROHME's 113 tokens.
 pub fn parameter_count(config: &ModelConfig, vocab: usize) -> usize {
     let specs = tensor_specs(config, vocab);
     specs.iter().filter(|spec| spec.trainable).map(|spec| spec.shape.iter().product::<usize>()).sum()

@@ -1,6 +1,6 @@
 //! Pictures of every kind against the drawings they were made from.
 
-use comer::internal::dataset::Sample;
+use comer::internal::dataset::LabelledImage;
 use comer::internal::photo::{self, Grey};
 use comer_testing::photo_page::{CONDITIONS, photograph};
 use comer_testing::thread_cpu_time;
@@ -8,7 +8,7 @@ use comer_testing::thread_cpu_time;
 /// Every `step`-th drawing of a split of CROHME; `None` where it is absent.
 fn drawings(split: &str, step: usize) -> Option<Vec<(String, Grey)>> {
     let set = comer_testing::crohme(split)?;
-    let grey = |sample: Sample| {
+    let grey = |sample: LabelledImage| {
         let (width, height) = (sample.picture.width(), sample.picture.height());
         (sample.name, Grey { width, height, levels: sample.picture.pixels().to_vec() })
     };

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use comer::Image;
 use comer::internal::Vocab;
-use comer::internal::dataset::{Dataset, Sample};
+use comer::internal::dataset::{Dataset, LabelledImage};
 use comer::internal::image::{HEIGHT_LIMITS, WIDTH_LIMITS};
 use comer_eval::{Dialect, LabelGraph};
 use rayon::prelude::*;
@@ -204,7 +204,7 @@ impl Findings {
 }
 
 /// What a picture shows as one number, whether the network can take it, and whether its caption is LaTeX.
-fn look(sample: &Sample) -> (u64, bool, bool) {
+fn look(sample: &LabelledImage) -> (u64, bool, bool) {
     let picture: &Image = &sample.picture;
     let mut hasher = DefaultHasher::new();
     (picture.width(), picture.height(), picture.pixels()).hash(&mut hasher);

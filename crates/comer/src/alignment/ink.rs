@@ -1,9 +1,9 @@
-//! How much of the ink was never looked at, and how much of it was read twice: the two ways to lose track of a formula.
+//! How much of the ink no token attended to, and how much was read twice.
 //!
 //! Ink that touches is a region. A token looks at a region with the attention that it pays to the cells that the region
 //! has ink in. Only tokens that leave ink count: braces and scripts look about too, but there is nothing to read for
 //! them. A word, which is written in several letters, is read off its first: it looks at what follows on the line too.
-//! `docs/explain.md` tells how the limits were found.
+//! `docs/explain.md` describes how the limits were chosen.
 
 use crate::components::{Component, components};
 use crate::config::CELL_SIZE;
@@ -20,19 +20,19 @@ pub const SHARED: f32 = 0.25;
 /// How many cells to the right of where it looks the letters of a word stand.
 const WORD: usize = 3;
 
-/// How much of the ink of a picture was read.
+/// How much of the ink of an image was attended to.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct InkCoverage {
-    /// The share of the ink that no token looked at, in 0..=1.
+    /// The share of the ink that no token attended to, in `0.0..=1.0`.
     pub unread: f32,
-    /// The share of the ink that two or more tokens were read from, in 0..=1.
+    /// The share of the ink that two or more tokens were read from, in `0.0..=1.0`.
     pub reread: f32,
-    /// Ink that touches, from the top and then from the left.
+    /// The connected regions of ink, from the top and then from the left.
     pub regions: Vec<Region>,
 }
 
-/// Ink that touches: a symbol, a part of one, or several that run into each other.
+/// Connected ink: a symbol, a part of one, or several that touch.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Region {
@@ -55,7 +55,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Whether no token looked at it.
+    /// Whether no token attended to it.
     pub fn is_unread(&self) -> bool {
         self.attention < LOOKED_AT
     }
@@ -73,7 +73,7 @@ fn is_word(token: &str) -> bool {
 }
 
 impl InkCoverage {
-    /// What was read of a picture by tokens, each with its attention to cells in rows of `width`.
+    /// What was read of an image by tokens, each with its attention to cells in rows of `width`.
     #[doc(hidden)]
     pub fn new<'a>(
         picture: &Image,

@@ -23,9 +23,9 @@ use crate::weights::{Weights, tensor_specs};
 /// What a checkpoint may not say of itself.
 #[derive(Clone, Debug, Default)]
 pub struct Hints {
-    /// The number of attention heads, where the file does not tell.
+    /// The number of attention heads, if the file does not say.
     pub heads: Option<usize>,
-    /// What the refinement module looks at, where the file does not tell.
+    /// The input of the refinement module, if the file does not say.
     pub coverage: Option<Coverage>,
 }
 
@@ -72,7 +72,7 @@ impl StateDict {
         Ok(ModelFile { config, vocab, provenance: Default::default(), weights })
     }
 
-    /// The config that the settings tell, or else that the shapes imply.
+    /// The config from the settings, or else from the shapes of the tensors.
     fn config(&self, hints: &Hints) -> Result<ModelConfig, String> {
         let layers = |prefix: &str| (0..).take_while(|i| self.has_prefix(&format!("{prefix}{i}."))).count();
         let first = |name: &str| self.shape(name).map(|shape| shape[0]);

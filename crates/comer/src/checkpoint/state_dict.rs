@@ -10,7 +10,7 @@ use crate::f16::{bf16_to_f32, f16_to_f32};
 use crate::safetensors;
 use crate::weights::Tensor;
 
-/// A hyper-parameter that a checkpoint tells.
+/// A hyper-parameter of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Setting {
     /// A number.
@@ -29,16 +29,16 @@ impl Setting {
     }
 }
 
-/// Tensors under the authors' names without the leading `comer_model.`, and what the file tells of the model.
+/// Tensors under the authors' names without the leading `comer_model.`, and the hyper-parameters in the file.
 #[derive(Debug, Default)]
 pub struct StateDict {
-    /// Hyper-parameters by the authors' names, where the file tells them.
+    /// Hyper-parameters by the authors' names, if the file has them.
     pub settings: BTreeMap<String, Setting>,
     tensors: BTreeMap<String, Tensor>,
 }
 
 impl StateDict {
-    /// Tensors and hyper-parameters that are at hand already.
+    /// From tensors and hyper-parameters.
     pub fn new(tensors: BTreeMap<String, Tensor>, settings: BTreeMap<String, Setting>) -> Self {
         Self { settings, tensors }
     }

@@ -62,7 +62,7 @@ impl Decoder {
         Self::with_kernels(config, vocab, weights, Kernels::detect())
     }
 
-    /// As [`Self::new`], for kernels of one's choice.
+    /// As [`Self::new`], with given kernels.
     pub fn with_kernels(
         config: &ModelConfig,
         vocab: usize,

@@ -1,7 +1,7 @@
-//! One picture being written down, step by step (sections 3.2 to 3.5 of the paper).
+//! The decoder at work on one image, step by step (sections 3.2 to 3.5 of the paper).
 //!
 //! What a prefix needs to be continued is kept, so that a step costs the same wherever it stands: keys and values of
-//! the picture once for all rows; keys and values of what was written, found through a table of row numbers instead of
+//! the image once for all rows; keys and values of what was written, found through a table of row numbers instead of
 //! being copied from beam to beam; and the running sums of attention that the refinement looks at.
 
 use super::Features;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::step_decoder::StepDecoder;
 use crate::token::{PAD, TokenId};
 
-/// Keys and values of a picture for one layer, packed for each head.
+/// Keys and values of an image for one layer, packed for each head.
 pub(super) struct Memory {
     /// `[head_width, cells]` of each head.
     keys: Vec<Panels>,
@@ -43,13 +43,13 @@ impl Memory {
 /// The attention of the last step in one layer, each `[rows, heads, cells]`.
 #[derive(Clone, Default)]
 pub(super) struct Maps {
-    /// Before refinement; empty where nobody needs it.
+    /// Before refinement; empty where it is not needed.
     plain: Vec<f32>,
     /// After refinement, or the only one where there is none.
     pub(super) refined: Vec<f32>,
 }
 
-/// One picture being written down: the prefixes of the last step, and all that is needed to continue them.
+/// The decoder at work on one image: the prefixes of the last step, and the caches to extend them.
 pub struct DecoderState<'a> {
     pub(super) decoder: &'a Decoder,
     /// The decoder's, on the thread that calls or on all cores.
@@ -217,7 +217,7 @@ impl DecoderState<'_> {
         layer.self_norm.apply(decoder.kernels, &mut scratch.x, &scratch.branch);
     }
 
-    /// Attention over the picture, refined by what was attended to before.
+    /// Attention over the image, refined by what was attended to before.
     pub(super) fn read_attention(&mut self, index: usize, layer: &Layer, scratch: &mut Scratch) {
         let (decoder, rows, cells) = (self.decoder, self.histories.len(), self.grid.cells());
         let (d, heads, width) = (decoder.config.d_model, decoder.config.heads, decoder.config.head_width());

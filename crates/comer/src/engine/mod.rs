@@ -1,4 +1,4 @@
-//! Recognition without a training framework: the encoder, the decoder, and the kernels that they compute with.
+//! The inference engine: encoder, decoder and their kernels.
 
 pub mod decoder;
 pub mod decoder_state;
@@ -7,7 +7,7 @@ pub mod kernels;
 mod refinement;
 pub mod trace;
 
-/// What the encoder read from a picture: one vector for each cell of a grid.
+/// The encoder's output: one vector for each cell of the image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Features {
     /// Rows of the grid.

@@ -11,7 +11,7 @@ use crate::weights::Weights;
 
 const MARGIN: usize = COVERAGE_KERNEL / 2;
 
-/// The grid of cells that the encoder made of a picture, and the same with a margin for the convolution.
+/// The grid of cells that the encoder made of an image, and the same with a margin for the convolution.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     height: usize,

@@ -1,4 +1,4 @@
-//! Where the decoder looked while it wrote a formula: for explanations, overlays and tests.
+//! Records what each layer of the decoder does while a formula is written.
 
 use super::decoder_state::DecoderState;
 use super::kernels::Activation;
@@ -7,12 +7,12 @@ use crate::error::{Error, Result};
 use crate::step_decoder::StepDecoder;
 use crate::token::{PAD, TokenId};
 
-/// What one layer did in one step.
+/// One layer in one step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerTrace {
     /// What it gives to the next layer, `[d_model]`.
     pub output: Vec<f32>,
-    /// Its refined attention over the picture, `[heads, cells]`.
+    /// Its refined attention over the image, `[heads, cells]`.
     pub attention: Vec<f32>,
     /// The coverage that its refinement saw, `[inputs, cells]`; empty where there is none.
     pub coverage: Vec<f32>,
@@ -20,7 +20,7 @@ pub struct LayerTrace {
     pub refinement: Vec<f32>,
 }
 
-/// What the decoder did after one token was given to it.
+/// One step of the decoder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepTrace {
     /// The logarithms of the probabilities of what comes next, `[vocab]`.
@@ -30,7 +30,7 @@ pub struct StepTrace {
 }
 
 impl StepTrace {
-    /// The last layer's attention over the picture, the mean over its heads: `[cells]`, which add up to 1.
+    /// The last layer's attention over the image, the mean over its heads: `[cells]`, which add up to 1.
     pub fn attention(&self, heads: usize) -> Vec<f32> {
         let maps = self.layers.last().map_or(&[][..], |layer| &layer.attention);
         let cells = maps.len() / heads;
@@ -39,7 +39,7 @@ impl StepTrace {
 }
 
 impl DecoderState<'_> {
-    /// Gives `tokens` to the decoder, the start token first, and tells what it did after each.
+    /// Feeds `tokens` to the decoder, the start token first, and records each step.
     ///
     /// With the start token and all tokens of a formula but the last, step `i` is the one that wrote token `i`. Since all
     /// tokens are known, each layer does all steps at once, as in training.

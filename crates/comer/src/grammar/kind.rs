@@ -1,4 +1,4 @@
-//! What each token does to the structure of a formula, which its name tells.
+//! The role of each token in the structure of a formula, by its name.
 
 use crate::vocab::Vocab;
 

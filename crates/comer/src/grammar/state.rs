@@ -82,12 +82,12 @@ impl Level {
 
 /// Where a prefix stands in the grammar.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct GrammarState {
     direction: Direction,
     levels: Vec<Level>,
 }
 
-impl State {
+impl GrammarState {
     /// Before the first token.
     pub(super) fn new(direction: Direction) -> Self {
         Self { direction, levels: vec![Level::new(Enclosure::Formula)] }

@@ -13,11 +13,11 @@ use crate::mapping::Mapping;
 
 /// What the mean height of the strokes comes to, in pixels.
 const MEAN_HEIGHT: f32 = 28.0;
-/// Pixels from the edge of the picture to the middle of the pen where it comes closest.
+/// Pixels from the edge of the image to the middle of the pen where it comes closest.
 const MARGIN: usize = 13;
 /// Pixels along each side of the pen that CROHME was drawn with.
 pub const PEN: usize = 3;
-/// The thickest pen that the margin has room for.
+/// The thickest pen that fits into the margin.
 pub const MOST_PEN: usize = MARGIN;
 /// Longest side of a drawing.
 const LONGEST_SIDE: i64 = 4096;
@@ -29,7 +29,7 @@ const LEAST_MEAN: f64 = 8.0;
 const FINEST: f64 = 1e12;
 
 impl Ink {
-    /// The strokes as white ink on black, as the training pictures were drawn. A drawing that would be longer than
+    /// The strokes as white ink on black, as the training images were drawn. A drawing that would be longer than
     /// 4096 pixels is refused; [`Image::fit`] brings any other within the network's limits.
     pub fn draw(&self) -> Result<Image> {
         self.draw_with(PEN)
@@ -165,7 +165,7 @@ struct Canvas {
 }
 
 impl Canvas {
-    /// Sets the pen down on a point; the margin has room for all of it.
+    /// Draws the pen at a point; the margin is wide enough for all of it.
     fn dot(&mut self, [x, y]: [i64; 2]) {
         let before = (self.pen - 1) / 2;
         let (left, top) = (x as usize + MARGIN - before, y as usize + MARGIN - before);

@@ -2,7 +2,7 @@
 //!
 //! A file is a list of strokes, or an object with that list under `strokes`. A stroke is a list of points, or an
 //! object with the lists `x` and `y`, or with the list `points`. A point is a list `[x, y, ...]` or an object with `x`
-//! and `y`. Whatever else is there (times, pressures, colours) is passed over. An object may name its LaTeX under
+//! and `y`. Other fields (times, pressures, colours) are ignored. An object may name its LaTeX under
 //! `latex`.
 
 use serde_json::Value;
@@ -83,7 +83,7 @@ fn number(value: &Value, index: usize) -> Result<f64, String> {
     value.as_f64().ok_or_else(|| format!("point {index} has {}, expected a number", kind(value)))
 }
 
-/// What a value is, for people.
+/// The kind of a value, for error messages.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,4 +1,4 @@
-//! Bytes of a picture file to upright grey levels, with limits checked before anything is decoded.
+//! Bytes of an image file to upright grey levels, with limits checked before anything is decoded.
 
 use std::io::Cursor;
 
@@ -8,7 +8,7 @@ use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
 use super::Grey;
 use crate::error::{Error, Result};
 
-/// Most pixels that a picture file may have.
+/// Most pixels that an image file may have.
 pub const MOST_PIXELS: u64 = 50_000_000;
 /// Most bytes that decoding may take.
 const MOST_BYTES: u64 = 256 << 20;

@@ -3,9 +3,9 @@
 use super::{Grey, Mask};
 use crate::mapping::Mapping;
 
-/// A picture with more pixels is worked on at a fraction of its size.
+/// An image with more pixels is worked on at a fraction of its size.
 const WORKING_PIXELS: usize = 3_000_000;
-/// Side of the windows in which the ground is measured, as a share of the picture's shorter side.
+/// Side of the windows in which the ground is measured, as a share of the image's shorter side.
 const WINDOWS: usize = 6;
 /// Least window side in pixels: several times the distance of strokes.
 const LEAST_WINDOW: usize = 24;
@@ -179,7 +179,7 @@ pub fn threshold(strength: &Strength) -> Option<f32> {
     Some((full.unwrap_or(step) / 2) as f32 / STEPS as f32)
 }
 
-/// Enlarges a picture whose strokes are thin, smooths out its noise and sharpens what the lens blurred, in proportion to
+/// Enlarges an image whose strokes are thin, smooths out its noise and sharpens what the lens blurred, in proportion to
 /// the width of the strokes; gives the enlargement too.
 pub fn refine(strength: &Strength, stroke_width: f32) -> (Strength, usize) {
     let room =

@@ -1,6 +1,6 @@
 //! Takes the lines of ruled and squared paper out, and leaves fraction bars and minus signs.
 //!
-//! What tells them apart: a line of the paper runs from one edge of the picture to the other, straight and nearly
+//! What tells them apart: a line of the paper runs from one edge of the image to the other, straight and nearly
 //! level, and is fainter than ink or not alone. Such lines belong to the ground. What they look like across is measured
 //! along all of them, and ink is what goes beyond it; where they are as dark as ink, what is above and below tells.
 
@@ -9,7 +9,7 @@ mod find;
 use super::light::{Strength, threshold};
 use find::find;
 
-/// How many times as long as wide a picture may be that lines are looked for in.
+/// How many times as long as wide an image may be that lines are looked for in.
 const LONGEST: usize = 64;
 /// Share of the ink's threshold from which a pixel may belong to a line.
 const VISIBLE: f32 = 0.6;

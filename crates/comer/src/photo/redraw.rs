@@ -1,8 +1,8 @@
-//! Brings clean ink to the size of the training pictures, with strokes as wide as theirs.
+//! Brings clean ink to the size of the training images, with strokes as wide as theirs.
 //!
-//! Where stroke width and symbol size are in the training pictures' proportion, the ink is only scaled, which keeps its
+//! Where stroke width and symbol size are in the training images' proportion, the ink is only scaled, which keeps its
 //! shapes best: soft edges show even gaps narrower than a pixel. Otherwise its centre lines are scaled by the symbol size
-//! and drawn anew with a pen of 3 by 3 pixels.
+//! and redrawn with a pen of 3 by 3 pixels.
 
 use super::Mask;
 use super::light::Strength;
@@ -11,18 +11,18 @@ use crate::components::{Component, mean_height};
 use crate::image::Image;
 use crate::mapping::Mapping;
 
-/// What the mean height of the connected parts of a training picture is, pen taken off: measured on CROHME.
+/// What the mean height of the connected parts of a training image is, pen taken off: measured on CROHME.
 const MEAN_HEIGHT: f32 = 30.5;
-/// What [`stroke_width`] says of training pictures that come back from a photograph, at their own size.
+/// What [`stroke_width`] says of training images that come back from a photograph, at their own size.
 const STROKE_WIDTH: f32 = 3.1;
 /// Up to this ratio of the scales by width and by height, they are taken to agree.
 const AGREEMENT: f32 = 1.6;
 /// Pixels around the ink that belong to its soft edge.
 const EDGE: usize = 2;
-/// How much steeper edges become than scaling leaves them: training pictures have hard ones, and soft ones where they
+/// How much steeper edges become than scaling leaves them: training images have hard ones, and soft ones where they
 /// were scaled; a gap too narrow for hard edges still shows in soft ones.
 const STEEPNESS: f32 = 3.0;
-/// Pixels from the edge of the picture to the middle of the pen where it comes closest.
+/// Pixels from the edge of the image to the middle of the pen where it comes closest.
 const MARGIN: usize = 13;
 /// Longest side of the result.
 const LONGEST_SIDE: f32 = 4096.0;
@@ -79,7 +79,7 @@ pub fn scaled(mask: &Mask, strength: &Strength, level: f32, factor: f32) -> Opti
         (0..SAMPLES * SAMPLES).map(sample).sum::<f32>() / (SAMPLES * SAMPLES) as f32
     };
     let means: Vec<f32> = (0..across * down).map(mean).collect();
-    // Half of the full strength makes a pixel ink, or what brings the strokes closest to the training pictures' 3 pixels.
+    // Half of the full strength makes a pixel ink, or what brings the strokes closest to the training images' 3 pixels.
     let ink = |least: f32| Mask {
         width: across,
         height: down,
@@ -100,7 +100,7 @@ pub fn scaled(mask: &Mask, strength: &Strength, level: f32, factor: f32) -> Opti
     Some((Image::new(width, height, pixels).ok()?, mapping))
 }
 
-/// The centre lines of the ink, scaled and drawn with the training pictures' pen; `None` without ink.
+/// The centre lines of the ink, scaled and drawn with the training images' pen; `None` without ink.
 pub fn redrawn(mask: &Mask, factor: f32) -> Option<(Image, Mapping)> {
     let lines = centre_lines(mask);
     let points: Vec<(usize, usize)> = (0..lines.ink.len())
@@ -144,7 +144,7 @@ pub fn redrawn(mask: &Mask, factor: f32) -> Option<(Image, Mapping)> {
     Some((Image::new(width, height, pixels).ok()?, mapping))
 }
 
-/// What brings the symbols to the size of those of the training pictures; `None` without ink.
+/// What brings the symbols to the size of those of the training images; `None` without ink.
 pub fn scale_by_height(mask: &Mask) -> Option<f32> {
     let pen = stroke_width(mask)?;
     let size = |part: &Component| {

@@ -9,7 +9,7 @@ const SPECK: f32 = 0.4;
 /// The centre lines of the ink, one pixel wide: Zhang and Suen's thinning.
 pub fn centre_lines(mask: &Mask) -> Mask {
     let Mask { width, height, ref ink } = *mask;
-    // A border of one pixel spares every look at a neighbour its check.
+    // A border of one pixel makes bounds checks on neighbours unnecessary.
     let stride = width + 2;
     let mut thin = vec![false; stride * (height + 2)];
     for (at, &ink) in ink.iter().enumerate() {
@@ -100,7 +100,7 @@ pub fn without_specks(mask: &Mask) -> Mask {
     of_parts(mask, parts.iter().filter(|part| part.pixels.len() as f32 >= SPECK * width * width))
 }
 
-/// The ink without the edges of tables, shadows and other large dark things that reach into the picture.
+/// The ink without the edges of tables, shadows and other large dark things that reach into the image.
 pub fn without_borders(mask: &Mask, stroke_width: f32) -> Mask {
     let foreign = |part: &Component| {
         let touches = part.columns.0 == 0

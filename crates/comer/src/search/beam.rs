@@ -3,7 +3,7 @@
 use super::{Answer, Opinion};
 use crate::config::{SearchConfig, Strategy};
 use crate::direction::Direction;
-use crate::grammar::{Grammar, State};
+use crate::grammar::{Grammar, GrammarState};
 use crate::token::TokenId;
 
 /// A formula that one direction wrote to its end; everything in the order of writing.
@@ -38,7 +38,7 @@ struct Beam {
     sum: f32,
     /// The row of the decoder's last step that it grew from.
     parent: usize,
-    state: Option<State>,
+    state: Option<GrammarState>,
 }
 
 /// One direction's search.
@@ -84,7 +84,7 @@ impl<'a> Side<'a> {
         &self.found
     }
 
-    /// Stops if no beam can come to this score any more, whatever the other direction thinks of it: sums only fall, and
+    /// Stops if no beam can reach this score any more, whatever its score in the other direction: sums only fall, and
     /// are at best divided by the greatest length.
     pub(super) fn give_up_below(&mut self, least: f32) {
         self.done |= self.beams.iter().all(|beam| self.score(beam.sum, self.config.max_length) < least);
@@ -171,7 +171,7 @@ impl<'a> Side<'a> {
     pub(super) fn finish(mut self) -> Vec<Candidate> {
         if !self.done {
             for beam in &self.beams {
-                if beam.state.as_ref().is_none_or(State::complete) {
+                if beam.state.as_ref().is_none_or(GrammarState::complete) {
                     let score = self.score(beam.sum, beam.tokens.len() + 1);
                     keep(&mut self.found, beam.candidate(self.direction, None, score), self.beam);
                 }

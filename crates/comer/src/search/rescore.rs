@@ -1,4 +1,4 @@
-//! What each direction thinks of what the other one found.
+//! Scores the candidates of each direction in the other one.
 //!
 //! Both directions often find the same formula, whose scores are then known already. Scores only fall as tokens are
 //! added, so that a candidate is given up as soon as it cannot be among the answers any more; and candidates that start
@@ -38,7 +38,7 @@ pub(super) fn rescore(
                 && other.direction.order(&other.tokens) == printed
         };
         match found.iter().enumerate().find(|(_, other)| same(other)) {
-            // The other direction's search says it already; of two that know each other the first speaks for both.
+            // The other direction found it too, so its score is known; of such a pair the first is kept.
             Some((at, other)) if candidate.end.is_none() || index < at => {
                 add(&mut answers, candidate, other.score, other.opinion());
             }

@@ -1,4 +1,4 @@
-//! Finds straight lines that run across a picture from edge to edge.
+//! Finds straight lines that run across an image from edge to edge.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ const LEAST_SEEN: f32 = 0.7;
 const END: f32 = 0.08;
 /// Columns over which the row of a line is measured.
 const STRETCH: usize = 16;
-/// Stretches before and after one that have a say in its row.
+/// Stretches before and after one that its row is averaged over.
 const AROUND: usize = 4;
 /// Up to this many times the strength of its faintest quarter, a stretch holds nothing but the line.
 const INKLESS: f32 = 1.3;
@@ -31,7 +31,7 @@ impl Line {
         self.start + self.slope * column as f32
     }
 
-    /// The columns in which it is inside a picture.
+    /// The columns in which it is inside an image.
     fn inside(self, width: usize, height: usize) -> Range<usize> {
         let (top, bottom) = (-0.5, height as f32 - 0.5);
         let inside = |column: &usize| (top..bottom).contains(&self.row(*column));
@@ -49,11 +49,11 @@ impl Line {
 }
 
 /// Lines from edge to edge whose pixels have at least a strength of `visible`, no two of them within `pen` pixels. Lines
-/// that leave the picture above or below count where whole ones run the same way. Gives the row of the middle of each line
+/// that leave the image above or below count where whole ones run the same way. Gives the row of the middle of each line
 /// in every column, to a fraction of a pixel.
 pub(super) fn find(strength: &Strength, visible: f32, pen: f32) -> Vec<Vec<f32>> {
     let Strength { width, height, ref values } = *strength;
-    // One pixel up or down makes room for lines that are not quite straight.
+    // One pixel up or down allows for lines that are not quite straight.
     let dark = |at: usize| values.get(at).is_some_and(|&value| value >= visible);
     let near: Vec<bool> = (0..values.len())
         .map(|at| dark(at) || (at >= width && dark(at - width)) || dark(at + width))
