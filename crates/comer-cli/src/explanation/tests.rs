@@ -1,6 +1,6 @@
 //! The renderings of a made-up reading: against golden pictures, against each other, and in a real browser.
 //!
-//! `COMER_UPDATE_GOLDEN=1 cargo test -p comer-cli explain` writes the golden pictures anew, to be looked at.
+//! `COMER_UPDATE_GOLDEN=1 cargo test --release -p comer-cli --bin comer explanation` updates the golden images; look at them.
 
 use std::path::Path;
 
