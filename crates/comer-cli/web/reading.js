@@ -1,72 +1,139 @@
-// Asks the server for the formula; an older question is called off.
+// What a reading says about symbols and strokes: which are doubtful, which belong together, which were not read.
 
-import { show } from './formula.js';
-import { byId, state } from './state.js';
+import { bounds, crossingGroups } from './ink.js';
+import { commonTokens, INKLESS } from './latex.js';
 
-/** Milliseconds after the pen lifts until the formula is read. */
-const PAUSE = 350;
+/** A formula of at least this confidence is shown without doubtful symbols. */
+const SURE = 0.85;
 
-let timer = 0;
-let request = null;
-
-export function stopReading() {
-  clearTimeout(timer);
-  request?.abort();
-  request = null;
+/** A confidence in words. */
+export function sureness(confidence) {
+  const levels = [[SURE, 'Sure'], [0.6, 'Fairly sure'], [0.3, 'Not sure'], [0, 'A guess']];
+  return levels.find(([least]) => confidence >= least)[1];
 }
 
-export function readSoon(pause = PAUSE) {
-  stopReading();
-  if (!state.strokes.length) {
-    show(null);
-    return;
+export function percent(share) {
+  const whole = Math.round(share * 100);
+  return whole < 1 ? 'under 1 %' : whole > 99 ? 'over 99 %' : `${whole} %`;
+}
+
+/** The token with ink that a token belongs to: an opening brace or a script to the next one, a closing brace to the last. */
+function inkedToken(tokens, index) {
+  const step = tokens[index].text === '}' ? -1 : 1;
+  let place = index;
+  while (tokens[place] && INKLESS.has(tokens[place].text)) {
+    place += step;
   }
-  timer = setTimeout(() => read(JSON.stringify({ strokes: state.strokes }), 'application/json'), pause);
+  return tokens[place] ? place : tokens.findIndex(({ text }) => !INKLESS.has(text));
 }
 
-export async function problem(response) {
-  const text = await response.text();
-  try {
-    return JSON.parse(text).detail ?? text;
-  } catch {
-    return text || `The server answered ${response.status}.`;
+/**
+ * The doubtful tokens of a formula: [{ index, confidence }], the most doubtful first. They are the fewest whose certainty would
+ * make the whole formula sure, so that marks and the figure of the whole never contradict each other.
+ */
+export function doubtfulTokens({ tokens, confidence }) {
+  const allowed = -Math.log(SURE);
+  const total = -Math.log(Math.max(confidence, 1e-12));
+  const doubts = new Map();
+  tokens.forEach((token, index) => {
+    const owner = inkedToken(tokens, index);
+    if (owner >= 0) {
+      doubts.set(owner, (doubts.get(owner) ?? 0) - Math.log(Math.max(token.confidence, 1e-12)));
+    }
+  });
+  const sum = [...doubts.values()].reduce((one, other) => one + other, 0);
+  const sorted = [...doubts].sort(([, one], [, other]) => other - one);
+  const marked = [];
+  // The factor: the confidence of the whole need not be the product of its tokens'.
+  for (let left = total, [factor, next] = [sum ? total / sum : 0, 0]; left > allowed + 1e-9 && next < sorted.length; next++) {
+    const [index, doubt] = sorted[next];
+    left -= doubt * factor;
+    marked.push({ index, confidence: Math.exp(-doubt) });
   }
+  return marked;
 }
 
-export async function read(body, type) {
-  stopReading();
-  const own = new AbortController();
-  request = own;
-  byId('formula').dataset.state = 'busy';
-  byId('status').textContent = 'Reading…';
-  try {
-    const options = { method: 'POST', body, headers: { 'content-type': type }, signal: own.signal };
-    const response = await fetch('api/recognize?nbest=5&alignment=1&mathml=1', options);
-    if (response.status === 503) {
-      byId('status').textContent = 'The server is busy; trying again.';
-      timer = setTimeout(() => read(body, type), 1000 * (Number(response.headers.get('retry-after')) || 1));
+const owners = new WeakMap();
+
+/** For each stroke the token that it belongs to; null if the reading does not say. Strokes that cross belong together. */
+export function strokeOwners(reading, drawing) {
+  const { formulas: [{ tokens }], strokes: shares } = reading;
+  if (!shares?.length || shares[0].length !== drawing.length) {
+    return null;
+  }
+  if (!owners.has(reading)) {
+    const groups = crossingGroups(drawing);
+    const inked = tokens.flatMap(({ text }, index) => (INKLESS.has(text) ? [] : [index]));
+    const shareOf = (token, group) => shares[token].reduce((sum, share, stroke) => sum + (groups[stroke] === group ? share : 0), 0);
+    const best = new Map();
+    for (const group of new Set(groups)) {
+      best.set(group, inked.reduce((one, other) => (shareOf(other, group) > shareOf(one, group) ? other : one), inked[0] ?? -1));
+    }
+    owners.set(reading, groups.map((group) => best.get(group)));
+  }
+  return owners.get(reading);
+}
+
+/** The strokes of a token: those that it owns, or else the one that it looked at most. */
+export function strokesOf(reading, drawing, token) {
+  const own = strokeOwners(reading, drawing)?.flatMap((owner, stroke) => (owner === token ? [stroke] : []));
+  if (!own) {
+    return null;
+  }
+  const shares = reading.strokes[token];
+  return own.length ? own : [shares.indexOf(Math.max(...shares))];
+}
+
+/** The strokes in regions that no token looked at. Regions are in pixels of the network's image, which shows the ink's bounds. */
+export function unreadStrokes({ regions }, strokes) {
+  const unread = (regions ?? []).filter((region) => region.unread);
+  const ink = bounds(strokes);
+  if (!unread.length || !ink) {
+    return [];
+  }
+  const left = Math.min(...regions.map((region) => region.left));
+  const top = Math.min(...regions.map((region) => region.top));
+  const width = Math.max(...regions.map((region) => region.left + region.width)) - left;
+  const height = Math.max(...regions.map((region) => region.top + region.height)) - top;
+  const scale = Math.max((ink.right - ink.left) / width, (ink.bottom - ink.top) / height);
+  const slack = 3 * scale;
+  return strokes.flatMap((stroke, index) => {
+    const inside = (region) => stroke.filter(([x, y]) => {
+      const [pixelX, pixelY] = [(x - ink.left) / scale + left, (y - ink.top) / scale + top];
+      return pixelX >= region.left - slack && pixelX <= region.left + region.width + slack &&
+        pixelY >= region.top - slack && pixelY <= region.top + region.height + slack;
+    }).length;
+    return unread.some((region) => inside(region) >= stroke.length * 0.6) ? [index] : [];
+  });
+}
+
+/**
+ * What else a token might be: [{ token, formula }], from the decoder's runners-up and from other formulas that differ there.
+ * `formula` is the index of the best formula that has it, or -1.
+ */
+export function tokenAlternatives(reading, shown, index) {
+  const texts = (formula) => formula.tokens.map(({ text }) => text);
+  const own = texts(reading.formulas[shown]);
+  const found = new Map();
+  reading.formulas.forEach((formula, number) => {
+    if (number === shown) {
       return;
     }
-    if (!response.ok) {
-      fail(await problem(response));
-      return;
+    const other = texts(formula);
+    const pairs = [[-1, -1], ...commonTokens(own, other), [own.length, other.length]];
+    for (let next = 1; next < pairs.length; next++) {
+      const [[fromOwn, fromOther], [toOwn, toOther]] = [pairs[next - 1], pairs[next]];
+      const place = fromOther + index - fromOwn;
+      const replaced = index > fromOwn && index < toOwn && toOwn - fromOwn === toOther - fromOther;
+      if (replaced && !INKLESS.has(other[place]) && !found.has(other[place])) {
+        found.set(other[place], number);
+      }
     }
-    const answer = await response.json();
-    if (request === own) {
-      show(answer);
-    }
-  } catch (error) {
-    if (error.name !== 'AbortError') {
-      fail('The server cannot be reached.');
-    }
-  } finally {
-    if (request === own) {
-      request = null;
+  });
+  for (const { text, token = text } of reading.formulas[shown].tokens[index].alternatives ?? []) {
+    if (token !== own[index] && !found.has(token)) {
+      found.set(token, -1);
     }
   }
-}
-
-export function fail(text) {
-  show(null);
-  byId('status').textContent = text;
+  return [...found].map(([token, formula]) => ({ token, formula }));
 }

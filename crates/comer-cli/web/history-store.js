@@ -1,0 +1,79 @@
+// The history in the browser: IndexedDB, or memory where there is none. Also the sheet that is being worked on.
+
+const LARGEST = 200;
+
+/** Entries by sheet: {sheet, time, latex, read, mathml, strokes, picture, thumbnail}. `picture` is a Blob. */
+export class HistoryStore {
+  #database = null;
+  #memory = new Map();
+
+  async open() {
+    try {
+      this.#database = await new Promise((resolve, reject) => {
+        const request = indexedDB.open('comer', 1);
+        request.onupgradeneeded = () => request.result.createObjectStore('entries', { keyPath: 'sheet' });
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+      });
+      for (const entry of await this.#run('readonly', (store) => store.getAll())) {
+        this.#memory.set(entry.sheet, entry);
+      }
+    } catch {
+      this.#database = null;
+    }
+  }
+
+  #run(mode, act) {
+    return new Promise((resolve, reject) => {
+      const request = act(this.#database.transaction('entries', mode).objectStore('entries'));
+      request.onsuccess = () => resolve(request.result);
+      request.onerror = () => reject(request.error);
+    });
+  }
+
+  /** All entries, the newest first. */
+  get entries() {
+    return [...this.#memory.values()].sort((one, other) => other.time - one.time);
+  }
+
+  get(sheet) {
+    return this.#memory.get(sheet);
+  }
+
+  async put(entry) {
+    this.#memory.set(entry.sheet, entry);
+    for (const old of this.entries.slice(LARGEST)) {
+      await this.delete(old.sheet);
+    }
+    if (this.#database) {
+      await this.#run('readwrite', (store) => store.put(entry)).catch(() => {});
+    }
+  }
+
+  async delete(sheet) {
+    this.#memory.delete(sheet);
+    if (this.#database) {
+      await this.#run('readwrite', (store) => store.delete(sheet)).catch(() => {});
+    }
+  }
+}
+
+const SESSION = 'comer.session';
+
+/** Keeps the unfinished sheet. localStorage, because it is written before a page is gone. */
+export function saveSession(session) {
+  try {
+    localStorage.setItem(SESSION, JSON.stringify(session));
+  } catch {
+    // Without storage a reload begins with an empty sheet.
+  }
+}
+
+export function loadSession() {
+  try {
+    const session = JSON.parse(localStorage.getItem(SESSION) ?? 'null');
+    return session && Array.isArray(session.strokes) ? session : null;
+  } catch {
+    return null;
+  }
+}

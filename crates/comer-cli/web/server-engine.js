@@ -1,0 +1,114 @@
+// The engine on a server: the HTTP API of `comer serve`.
+
+import { EngineError } from './engine-error.js';
+import { compact, tokenTexts } from './latex.js';
+
+/** A formula of the API. Older servers write LaTeX as tokens with spaces. */
+function formulaOf({ latex, tokens, confidence, mathml }) {
+  const list = (tokens ?? tokenTexts(latex)).map((token) =>
+    typeof token === 'string' ? { text: token, confidence: 1 } : { text: token.token ?? token.text, confidence: token.confidence, alternatives: token.alternatives ?? [] });
+  const texts = list.map(({ text }) => text);
+  return { latex: latex === texts.join(' ') ? compact(texts) : latex, tokens: list, confidence, mathml: mathml ?? '' };
+}
+
+export class ServerEngine {
+  #url;
+  #info;
+
+  constructor(url) {
+    this.#url = new URL('api/', url).href;
+  }
+
+  /** The API description lists what the server supports. */
+  info() {
+    this.#info ??= this.#describe();
+    return this.#info;
+  }
+
+  async #describe() {
+    try {
+      const description = await (await this.#fetch('openapi.json', {})).json();
+      const names = (description.paths['/api/recognize'].post.parameters ?? []).map(({ name }) => name);
+      return { constraints: names.includes('constraints'), explain: names.includes('explain') };
+    } catch (error) {
+      this.#info = undefined;
+      throw error;
+    }
+  }
+
+  recognizeStrokes(strokes, options = {}) {
+    return this.#recognize(JSON.stringify({ strokes }), 'application/json', options);
+  }
+
+  recognizeImage(blob, options = {}) {
+    return this.#recognize(blob, blob.type.startsWith('image/') ? blob.type : 'application/octet-stream', options);
+  }
+
+  async #recognize(body, type, { nbest = 5, signal, constraints }) {
+    const query = new URLSearchParams({ nbest, alignment: 1, mathml: 1 });
+    if (constraints) {
+      query.set('constraints', JSON.stringify(constraints));
+    }
+    const response = await this.#fetch(`recognize?${query}`, { method: 'POST', body, headers: { 'content-type': type }, signal });
+    const answer = await response.json();
+    return {
+      formulas: [answer, ...(answer.alternatives ?? [])].map(formulaOf),
+      milliseconds: answer.milliseconds,
+      strokes: answer.alignment?.strokes ?? null,
+      regions: answer.ink?.regions ?? null,
+    };
+  }
+
+  async mathml(latex, { signal } = {}) {
+    const response = await this.#fetch('mathml', { method: 'POST', body: latex, headers: { 'content-type': 'text/plain' }, signal });
+    return (await response.json()).mathml;
+  }
+
+  /** Opens a tab that shows where the model looked. A form, because the answer is a page with a policy of its own. */
+  explain(input) {
+    const form = document.createElement('form');
+    Object.assign(form, {
+      method: 'post', action: `${this.#url}recognize?explain=1`, enctype: 'multipart/form-data', target: '_blank', hidden: true,
+    });
+    const field = document.createElement(input instanceof Blob ? 'input' : 'textarea');
+    field.name = 'file';
+    if (input instanceof Blob) {
+      const files = new DataTransfer();
+      files.items.add(new File([input], 'picture', { type: input.type }));
+      field.type = 'file';
+      field.files = files.files;
+    } else {
+      field.value = JSON.stringify({ strokes: input });
+    }
+    form.append(field);
+    document.body.append(form);
+    form.submit();
+    form.remove();
+  }
+
+  async #fetch(path, options) {
+    let response;
+    try {
+      response = await fetch(this.#url + path, options);
+    } catch (error) {
+      if (error.name === 'AbortError') {
+        throw error;
+      }
+      throw new EngineError('unreachable', 'The recogniser cannot be reached.');
+    }
+    if (response.ok) {
+      return response;
+    }
+    const text = await response.text();
+    let problem = {};
+    try {
+      problem = JSON.parse(text);
+    } catch {
+      // Not from our server: a proxy, for instance.
+    }
+    const kind = response.status === 503 ? 'busy' : response.status < 500 ? 'input' : 'internal';
+    const token = problem.token ?? Number(/^token (\d+)/.exec(problem.detail ?? '')?.[1] ?? 0);
+    const message = kind === 'busy' ? 'The server is busy; trying again.' : problem.detail ?? `The server answered ${response.status} ${response.statusText}.`;
+    throw new EngineError(kind, message, { token, retryAfter: Number(response.headers.get('retry-after')) || 1 });
+  }
+}
