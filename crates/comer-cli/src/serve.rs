@@ -7,6 +7,7 @@ mod connection;
 mod limits;
 mod metrics;
 mod middleware;
+mod network;
 mod page;
 mod problem;
 mod queue;
@@ -94,6 +95,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             .await
             .with_context(|| format!("--listen {}: cannot listen there", arguments.listen))?;
         message(format_args!("listening on http://{} (Ctrl-C stops)", listener.local_addr()?));
+        if let Some(lines) = network::describe(listener.local_addr()?) {
+            message(lines);
+        }
         connection::serve(listener, app(state.clone()), state.limits, stop_signal()?).await;
         message("stopped");
         Ok(ExitCode::SUCCESS)

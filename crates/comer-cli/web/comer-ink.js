@@ -131,6 +131,12 @@ export class ComerInk extends HTMLElement {
     this.#surface.zoom(factor);
   }
 
+  /** The part of the plane that is shown: screen = ink * scale + (x, y). */
+  get view() {
+    const { scale, x, y, width, height } = this.#surface.view;
+    return { scale, x, y, width, height };
+  }
+
   /** Reads what is on the surface, now. */
   read() {
     return this.#session.read();

@@ -5,10 +5,23 @@ import { say } from './speech.js';
 const LARGEST = 38;
 const SMALLEST = 17;
 
-/** A `<math>` element from text. */
+/** A `<math>` element from text. An imported history is foreign text: nothing but MathML without links and handlers is left. */
 export function mathElement(text) {
   const math = new DOMParser().parseFromString(text, 'text/html').querySelector('math');
-  return math ? document.importNode(math, true) : document.createElement('span');
+  if (!math) {
+    return document.createElement('span');
+  }
+  for (const element of [math, ...math.querySelectorAll('*')]) {
+    if (element.namespaceURI !== math.namespaceURI) {
+      element.remove();
+    }
+    for (const { name } of [...element.attributes]) {
+      if (/^on|href|^src|^style$/i.test(name)) {
+        element.removeAttribute(name);
+      }
+    }
+  }
+  return document.importNode(math, true);
 }
 
 export const spoken = (mathml) => say(mathElement(mathml)).replace(/\s+/g, ' ').trim();

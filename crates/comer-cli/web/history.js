@@ -4,7 +4,6 @@ import { saveFile } from './export.js';
 import { namedMath } from './formula-view.js';
 import { HistoryStore, loadSession, saveSession } from './history-store.js';
 import { bounds, pathData } from './ink.js';
-import { tokenTexts } from './latex.js';
 import { decode, thumbnail, WHOLE } from './picture-warp.js';
 import { showToast } from './toast.js';
 
@@ -15,12 +14,12 @@ let ink;
 
 /** Keeps what the surface shows: one entry for each sheet. */
 async function keep() {
-  const { sheet, strokes, picture, latex, mathml, reading, edit } = ink.snapshot;
+  const { sheet, strokes, picture, latex, mathml, reading } = ink.snapshot;
   if (!latex || !mathml) {
     return;
   }
   const read = reading?.formulas[0].latex ?? store.get(sheet)?.read ?? null;
-  const entry = { sheet, time: Date.now(), latex, mathml, read, edited: Boolean(edit), strokes };
+  const entry = { sheet, time: Date.now(), latex, mathml, read, edited: latex !== read, strokes };
   if (picture) {
     entry.picture = picture.sent ?? picture.file;
     entry.thumbnail = picture.source ? picture.thumbnail || thumbnail(picture.source) : '';
@@ -31,8 +30,10 @@ async function keep() {
 }
 
 function keepSession() {
-  const { sheet, strokes, picture, edit } = ink.snapshot;
-  saveSession({ sheet, strokes, picture: Boolean(picture), edit: edit && { text: edit.text, base: edit.base } });
+  const { sheet, strokes, picture, edit, reading, shown, latex } = ink.snapshot;
+  // An alternative that was chosen is kept as an edit of the first formula.
+  const chosen = shown > 0 ? { text: latex, base: reading.formulas[0].latex } : null;
+  saveSession({ sheet, strokes, picture: Boolean(picture), edit: edit ? { text: edit.text, base: edit.base } : chosen });
 }
 
 async function pictureOf(entry) {
@@ -46,7 +47,7 @@ async function pictureOf(entry) {
 async function open(entry) {
   const picture = await pictureOf(entry);
   const edited = entry.edited || (!entry.strokes.length && !picture);
-  const edit = edited ? { text: entry.latex, base: tokenTexts(entry.read ?? entry.latex), mathml: entry.mathml } : null;
+  const edit = edited ? { text: entry.latex, base: entry.read ?? entry.latex, mathml: entry.mathml } : null;
   ink.restore({ sheet: entry.sheet, strokes: entry.strokes, picture, edit });
 }
 

@@ -1,4 +1,4 @@
-// LaTeX as text: tokens with their columns, compact writing, and merging of two changes to one formula.
+// LaTeX as text: tokens with their columns, and merging of two changes to one formula.
 
 /** Tokens without ink of their own. */
 export const INKLESS = new Set(['{', '}', '^', '_', '\\limits']);
@@ -18,25 +18,14 @@ export function tokenize(latex) {
 
 export const tokenTexts = (latex) => tokenize(latex).map(({ text }) => text);
 
-const RELATIONS = new Set(['=', '+', '-', '<', '>', '\\leq', '\\geq', '\\neq', '\\pm', '\\times', '\\div', '\\rightarrow', '\\in']);
-
-/** Tokens as people write LaTeX: spaces around signs, and where two tokens would run together. */
-export function compact(tokens) {
+/** Tokens as text, with the spaces that they had, and where two would run together. */
+function join(tokens) {
   let text = '';
-  tokens.forEach((token, index) => {
-    const before = tokens[index - 1];
-    const binary = RELATIONS.has(token) && before !== undefined && !'{(['.includes(before) && !RELATIONS.has(before);
-    if (binary && !text.endsWith(' ')) {
-      text += ' ';
-    } else if (/^\p{L}/u.test(token) && /\\\p{L}+$/u.test(text)) {
-      text += ' ';
-    }
-    text += token;
-    if (binary || token === ',') {
-      text += ' ';
-    }
-  });
-  return text.trim();
+  for (const token of tokens) {
+    const runsTogether = /\\\p{L}+$/u.test(text) && /^\p{L}/u.test(token.text);
+    text += (token.spaced && text) || runsTogether ? ` ${token.text}` : token.text;
+  }
+  return text;
 }
 
 /** Index pairs of a longest common subsequence. */
@@ -60,7 +49,7 @@ export function commonTokens(one, other) {
   return pairs;
 }
 
-const same = (one, other) => one.length === other.length && one.every((token, index) => token === other[index]);
+const same = (one, other) => one.length === other.length && one.every((token, index) => token.text === other[index].text);
 
 /** What became of `was` where one side replaced it by `own` and the other one only wrote before or after it; null otherwise. */
 function mergeAdded(was, own, other) {
@@ -79,20 +68,21 @@ function mergePart(was, own, other) {
   return same(other, was) ? own : mergeAdded(was, own, other) ?? mergeAdded(was, other, own);
 }
 
-/** Three-way merge of token lists; null where both sides changed the same place differently. */
+/** Three-way merge: the formula with the changes of both sides to `base`; null where they changed the same place differently. */
 export function merge(base, mine, theirs) {
-  const toMine = new Map(commonTokens(base, mine));
-  const toTheirs = new Map(commonTokens(base, theirs));
-  const anchors = base.flatMap((_, index) => (toMine.has(index) && toTheirs.has(index) ? [[index, toMine.get(index), toTheirs.get(index)]] : []));
+  const sides = [base, mine, theirs].map((latex) =>
+    tokenize(latex).map(({ text, start }) => ({ text, spaced: start > 0 && /\s/.test(latex[start - 1]) })));
+  const [toMine, toTheirs] = sides.slice(1).map((side) => new Map(commonTokens(...[sides[0], side].map((tokens) => tokens.map(({ text }) => text)))));
+  const anchors = sides[0].flatMap((_, index) => (toMine.has(index) && toTheirs.has(index) ? [[index, toMine.get(index), toTheirs.get(index)]] : []));
   const merged = [];
   let start = [0, 0, 0];
-  for (const end of [...anchors, [base.length, mine.length, theirs.length]]) {
-    const part = mergePart(...[base, mine, theirs].map((tokens, side) => tokens.slice(start[side], end[side])));
+  for (const end of [...anchors, sides.map((tokens) => tokens.length)]) {
+    const part = mergePart(...sides.map((tokens, side) => tokens.slice(start[side], end[side])));
     if (!part) {
       return null;
     }
-    merged.push(...part, ...base.slice(end[0], end[0] + 1));
+    merged.push(...part, ...sides[1].slice(end[1], end[1] + 1));
     start = end.map((index) => index + 1);
   }
-  return merged;
+  return join(merged);
 }

@@ -1,15 +1,13 @@
 // The engine on a server: the HTTP API of `comer serve`.
 
 import { EngineError } from './engine-error.js';
-import { compact, tokenTexts } from './latex.js';
 
-/** A formula of the API. Older servers write LaTeX as tokens with spaces. */
-function formulaOf({ latex, tokens, confidence, mathml }) {
-  const list = (tokens ?? tokenTexts(latex)).map((token) =>
-    typeof token === 'string' ? { text: token, confidence: 1 } : { text: token.token ?? token.text, confidence: token.confidence, alternatives: token.alternatives ?? [] });
-  const texts = list.map(({ text }) => text);
-  return { latex: latex === texts.join(' ') ? compact(texts) : latex, tokens: list, confidence, mathml: mathml ?? '' };
-}
+const formulaOf = ({ latex, tokens, confidence, mathml }) => ({
+  latex,
+  tokens: tokens.map(({ token, confidence: own, alternatives = [] }) => ({ text: token, confidence: own, alternatives })),
+  confidence,
+  mathml: mathml ?? '',
+});
 
 export class ServerEngine {
   #url;

@@ -2,7 +2,7 @@
 //
 // Events: `update` (something to show changed), `change` (ink, picture or LaTeX changed), `error` {message, kind}.
 
-import { compact, merge, tokenTexts } from './latex.js';
+import { merge, tokenTexts } from './latex.js';
 import { extract, isWhole, toBlob } from './picture-warp.js';
 import { unreadStrokes } from './reading.js';
 import { UndoStack } from './undo.js';
@@ -18,11 +18,9 @@ export const emptySheet = () => ({
   reading: null, // of the engine, for these strokes or this picture
   shown: 0, // which of its formulas
   constraints: null,
-  edit: null, // {text, base, mathml, error, notice}: what the user made of the reading whose tokens are `base`
+  edit: null, // {text, base, mathml, error, notice}: what the user made of the reading `base`
   conflict: null, // a formula of a new reading that contradicts the edit
 });
-
-const texts = (formula) => formula.tokens.map(({ text }) => text);
 
 export class Session extends EventTarget {
   nbest = 5;
@@ -209,24 +207,22 @@ export class Session extends EventTarget {
   }
 
   async #mergeEdit(edit, formula) {
-    const base = texts(formula);
-    const own = tokenTexts(edit.text);
-    const merged = merge(edit.base, own, base);
-    const latex = merged && compact(merged);
-    if (latex === compact(own)) {
+    const base = formula.latex;
+    const merged = merge(edit.base, edit.text, base);
+    if (merged !== null && tokenTexts(merged).join(' ') === tokenTexts(edit.text).join(' ')) {
       this.#stack.amend({ edit: { ...edit, base } });
       return;
     }
     const snapshot = this.current;
     let mathml = '';
     try {
-      mathml = latex ? await this.#engine.mathml(latex) : '';
+      mathml = merged ? await this.#engine.mathml(merged) : '';
     } catch {
       // What does not make a formula is not merged.
     }
     if (this.current === snapshot) {
       const notice = 'Your edit was merged with the new reading.';
-      this.#stack.amend(mathml ? { edit: { text: latex, base, mathml, notice } } : { conflict: formula });
+      this.#stack.amend(mathml ? { edit: { text: merged, base, mathml, notice } } : { conflict: formula });
     }
   }
 
@@ -237,8 +233,8 @@ export class Session extends EventTarget {
       this.choose(formula);
       return;
     }
-    const before = texts(reading.formulas[shown]).slice(0, index);
-    this.push({ constraints: { prefix: [...before, token] }, reading: null, shown: 0, edit: null });
+    const before = reading.formulas[shown].tokens.slice(0, index);
+    this.push({ constraints: { prefix: [...before.map(({ text }) => text), token] }, reading: null, shown: 0, edit: null });
     this.readSoon(0);
   }
 
@@ -262,7 +258,7 @@ export class Session extends EventTarget {
   typed(text) {
     this.stopReading();
     const { reading, shown, edit: before } = this.current;
-    const base = before?.base ?? (reading ? texts(reading.formulas[shown]) : tokenTexts(this.#last?.latex ?? ''));
+    const base = before?.base ?? reading?.formulas[shown].latex ?? this.#last?.latex ?? '';
     const edit = { text, base };
     if (this.#typing === null) {
       const typing = this.#last?.latex ?? '';
@@ -298,7 +294,7 @@ export class Session extends EventTarget {
   /** Keeps the edit although the new reading contradicts it. */
   keepEdit() {
     const { edit, conflict } = this.current;
-    this.#stack.amend({ edit: { ...edit, base: texts(conflict) }, conflict: null });
+    this.#stack.amend({ edit: { ...edit, base: conflict.latex }, conflict: null });
     this.#changed();
   }
 

@@ -15,6 +15,11 @@ use crate::skip;
 const POLLS: usize = 1_500;
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// The script that defines `$`.
+const FIND: &str =
+    "const $ = (selector) => document.querySelector(selector) ?? Array.from(document.querySelectorAll('*'))
+    .map((element) => element.shadowRoot?.querySelector(selector)).find(Boolean) ?? null;";
+
 /// Loads a file with flags such as `--dump-dom` and returns what Chromium prints. Where there is no Chromium, the test
 /// is skipped.
 pub fn load_file(file: &Path, flags: &[String]) -> Option<String> {
@@ -137,23 +142,23 @@ impl Browser {
         );
     }
 
-    /// Runs a script, which may `await`, and returns its result.
+    /// Runs a script, which may `await`, and returns its result. Its `$(selector)` finds an element of the page or of a
+    /// custom element.
     pub fn run(&self, script: &str, arguments: Value) -> Value {
         let script = format!("return (async () => {{ {script} }})();").replace("arguments[", "given[");
-        let script = format!("const given = arguments; {script}");
+        let script = format!("const given = arguments; {FIND} {script}");
         self.command("execute/sync", json!({ "script": script, "args": arguments }))
     }
 
     /// The text of an element; empty if there is none.
     pub fn text(&self, selector: &str) -> String {
-        let text =
-            self.run("return document.querySelector(arguments[0])?.textContent ?? '';", json!([selector]));
+        let text = self.run("return $(arguments[0])?.textContent ?? '';", json!([selector]));
         text.as_str().unwrap_or_default().to_string()
     }
 
     /// The value of a control.
     pub fn value(&self, selector: &str) -> String {
-        let text = self.run("return document.querySelector(arguments[0]).value;", json!([selector]));
+        let text = self.run("return $(arguments[0]).value;", json!([selector]));
         text.as_str().unwrap_or_default().to_string()
     }
 
@@ -165,14 +170,14 @@ impl Browser {
             }
             std::thread::sleep(PAUSE);
         }
-        let page = self.run("return document.querySelector('.result')?.innerText;", json!([]));
+        let page = self.run("return $('.result')?.innerText;", json!([]));
         panic!("{what}: it did not happen: {:?} {page}", self.log());
     }
 
     /// Clicks in the middle of an element.
     pub fn click(&self, selector: &str) {
         let place = self.run(
-            "const element = document.querySelector(arguments[0]); element.scrollIntoView({ block: 'nearest' });
+            "const element = $(arguments[0]); element.scrollIntoView({ block: 'nearest' });
              const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2];",
             json!([selector]),
         );
@@ -183,7 +188,7 @@ impl Browser {
     /// Moves the mouse over an element.
     pub fn hover(&self, selector: &str) {
         let place = self.run(
-            "const box = document.querySelector(arguments[0]).getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2];",
+            "const box = $(arguments[0]).getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2];",
             json!([selector]),
         );
         let moves = json!([{ "type": "pointerMove", "duration": 0, "x": place[0].as_f64().unwrap() as i64, "y": place[1].as_f64().unwrap() as i64 }]);

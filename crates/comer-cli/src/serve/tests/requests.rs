@@ -249,7 +249,7 @@ async fn other_paths_and_methods_are_refused_in_words() {
 #[tokio::test]
 async fn every_answer_is_guarded_and_has_an_identifier() {
     let asker = Asker::new(state(Limits::default(), 1));
-    for path in ["/", "/script.js", "/api/health", "/nothing"] {
+    for path in ["/", "/app.js", "/api/health", "/nothing"] {
         let answer = asker.ask("GET", path, "", "").await;
         let policy = answer.header("content-security-policy");
         assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{path}: {policy}");

@@ -1,0 +1,192 @@
+//! Pictures on the page: dropped, cropped, turned, straightened, shrunk, refused.
+
+use comer::Ink;
+use comer_testing::browser::Browser;
+use comer_testing::sample;
+use serde_json::{Value, json};
+
+use super::page::{latex_is, open, ready, strokes, wait_for_reading};
+
+/// Defines `draw(inks, options)`, which makes a picture file of samples, and `give(files, paste)`.
+const HELPERS: &str = "
+window.draw = async (inks, { width, height, angle = 0, scale = 1, shear = 0, type = 'image/png', name = 'formula.png', padding = 0 }) => {
+    const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [width, height];
+    const context = canvas.getContext('2d');
+    context.fillStyle = '#fdfdfb'; context.fillRect(0, 0, width, height);
+    Object.assign(context, { strokeStyle: '#223', lineWidth: 3 * scale, lineCap: 'round', lineJoin: 'round' });
+    context.translate(width / 2, height / 2); context.rotate(angle); context.translate(-width / 2, -height / 2);
+    for (const { strokes, x, y } of inks) {
+        const points = strokes.flat(); const [left, top] = [0, 1].map((axis) => Math.min(...points.map((point) => point[axis])));
+        for (const stroke of strokes) {
+            context.beginPath();
+            for (const point of stroke) { context.lineTo(x + (point[0] - left + shear * (point[1] - top)) * scale, y + (point[1] - top) * scale); }
+            context.stroke();
+        }
+    }
+    const blob = await new Promise((done) => canvas.toBlob(done, type, 0.9));
+    return new File(padding ? [blob, new Uint8Array(padding)] : [blob], name, { type });
+};
+window.give = (files, paste = false) => {
+    const data = new DataTransfer(); files.forEach((file) => data.items.add(file));
+    document.body.dispatchEvent(paste ? new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true })
+        : new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+};";
+
+fn open_with_helpers() -> Option<(comer_testing::server::Server, Browser)> {
+    let (server, browser) = open(1280, 860)?;
+    browser.run(HELPERS, json!([]));
+    Some((server, browser))
+}
+
+fn ink(name: &str) -> Value {
+    let ink = Ink::from_inkml(&sample(name)).unwrap();
+    ink.strokes()
+        .iter()
+        .map(|stroke| stroke.points.iter().map(|point| [point.x, point.y]).collect::<Vec<_>>())
+        .collect()
+}
+
+fn drop_picture(browser: &Browser, inks: &Value, options: &Value) {
+    browser.run("give([await draw(arguments[0], arguments[1])]);", json!([inks, options]));
+}
+
+fn centre(browser: &Browser, selector: &str) -> [f64; 2] {
+    let script = "const box = $(arguments[0]).getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2];";
+    let place = browser.run(script, json!([selector]));
+    [place[0].as_f64().unwrap(), place[1].as_f64().unwrap()]
+}
+
+#[test]
+fn a_picture_is_cropped_and_that_is_undone() {
+    let Some((_server, browser)) = open_with_helpers() else { return };
+    let inks = json!([{ "strokes": ink("root"), "x": 40, "y": 40 }, { "strokes": ink("square"), "x": 60, "y": 420 }]);
+    drop_picture(&browser, &inks, &json!({ "width": 700, "height": 800 }));
+    wait_for_reading(&browser);
+    let whole = browser.value("#latex");
+    assert_ne!(whole, r"\sqrt{x + 1}");
+    let (from, top) =
+        (centre(&browser, ".handle:nth-of-type(3)"), centre(&browser, ".handle:nth-of-type(2)"));
+    let middle = (from[1] + top[1]) / 2.0;
+    browser.pointer("mouse", &[from, [from[0], middle + 20.0], [from[0], middle]]);
+    latex_is(&browser, r"\sqrt{x + 1}");
+    let corners = browser.run("return $('comer-ink').snapshot.picture.crop.corners;", json!([]));
+    let low = corners[2][1].as_f64().unwrap();
+    assert!((0.4..0.6).contains(&low) && corners[3][1] == corners[2][1], "{corners}");
+    browser.keys(&["\u{e009}", "z"]);
+    latex_is(&browser, &whole);
+    browser.keys(&["\u{e009}", "z"]);
+    assert_eq!(browser.run("return $('#picture').hidden;", json!([])), json!(true));
+    browser.keys(&["\u{e009}", "\u{e008}", "Z"]);
+    latex_is(&browser, &whole);
+    assert_eq!(browser.log(), Vec::<String>::new());
+}
+
+#[test]
+fn a_picture_is_turned_and_straightened() {
+    let Some((_server, browser)) = open_with_helpers() else { return };
+    let inks = json!([{ "strokes": ink("root"), "x": 150, "y": 250 }]);
+    let quarter = std::f64::consts::FRAC_PI_2;
+    drop_picture(&browser, &inks, &json!({ "width": 700, "height": 700, "angle": quarter, "scale": 1.5 }));
+    wait_for_reading(&browser);
+    assert_ne!(browser.value("#latex"), r"\sqrt{x + 1}");
+    browser.click("[data-picture=left]");
+    latex_is(&browser, r"\sqrt{x + 1}");
+
+    // A corner of the quadrilateral goes to the corner of the straightened picture, and the middle of a side to its middle.
+    let sampled = browser.run(
+        "const { extract } = await import('./picture-warp.js');
+         const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [400, 300];
+         const context = canvas.getContext('2d'); context.fillStyle = 'white'; context.fillRect(0, 0, 400, 300);
+         context.fillStyle = 'black'; context.beginPath();
+         for (const [x, y] of [[80, 60], [320, 30], [360, 270], [40, 240]]) { context.lineTo(x, y); }
+         context.fill();
+         const corners = [[80, 60], [320, 30], [360, 270], [40, 240]].map(([x, y]) => [x / 400, y / 300]);
+         const result = extract(canvas, { turns: 0, corners });
+         const { data } = result.getContext('2d').getImageData(0, 0, result.width, result.height);
+         const dark = data.filter((value, index) => index % 4 === 0 && value < 128).length / (result.width * result.height);
+         return [result.width > 250 && result.height > 180, dark > 0.985];",
+        json!([]),
+    );
+    assert_eq!(sampled, json!([true, true]));
+
+    // By keys: each corner for itself.
+    browser.click("[data-picture=reset]");
+    browser.click("[data-picture=perspective]");
+    browser.run("$('.handle:nth-of-type(2)').focus();", json!([]));
+    browser.keys(&["\u{e008}", "\u{e012}"]);
+    let corners = browser.run(
+        "return $('comer-ink').snapshot.picture.crop.corners.map(([x]) => Math.round(x * 100));",
+        json!([]),
+    );
+    assert_eq!(corners, json!([0, 95, 100, 0]));
+    assert_eq!(browser.log(), Vec::<String>::new());
+}
+
+/// 54 MB, of which most is padding that decoders skip: drawing as many pixels takes too long here.
+#[test]
+fn a_large_photo_is_shrunk_in_the_browser() {
+    let Some((_server, browser)) = open_with_helpers() else { return };
+    let inks = json!([{ "strokes": ink("root"), "x": 400, "y": 600 }]);
+    let options = json!({ "width": 5000, "height": 3600, "scale": 12, "type": "image/jpeg", "name": "photo.jpg", "padding": 54 << 20 });
+    drop_picture(&browser, &inks, &options);
+    latex_is(&browser, r"\sqrt{x + 1}");
+    let sizes = browser.run(
+        "const { file, sent, source } = $('comer-ink').snapshot.picture; return [file.size > 54e6, sent.size < 2e6, source.width <= 2400];",
+        json!([]),
+    );
+    assert_eq!(sizes, json!([true, true, true]));
+    assert_eq!(browser.log(), Vec::<String>::new());
+}
+
+#[test]
+fn several_pictures_are_a_list_and_a_bad_one_is_named() {
+    let Some((_server, browser)) = open_with_helpers() else { return };
+    browser.run(
+        "const made = await Promise.all(arguments[0].map((strokes, index) => draw([{ strokes, x: 40, y: 40 }], { width: 500, height: 300, name: `${index}.png` })));
+         give([...made, new File(['nothing'], 'nothing.png', { type: 'image/png' })]);",
+        json!([[ink("root"), ink("square"), ink("fraction")]]),
+    );
+    browser.wait(
+        "a message",
+        "return $('#toast').textContent.includes('nothing.png is not a picture that can be read');",
+    );
+    let read = r"return Array.from(document.querySelectorAll('#pictures span'), (span) => span.textContent).join(' | ')
+        === '\\sqrt{x + 1} | x^{2} + 1 | \\frac{a}{b}';";
+    browser.wait("three formulas", read);
+    browser.click("#pictures button:nth-child(3)");
+    latex_is(&browser, r"\frac{a}{b}");
+    assert_eq!(browser.run("return $('#picture').hidden;", json!([])), json!(false));
+
+    // A failed drop leaves the last answer and shows no broken image.
+    browser.run("give([new File(['nothing'], 'broken.jpg', { type: 'image/jpeg' })]);", json!([]));
+    browser.wait("a message", "return $('#toast').textContent.includes('broken.jpg');");
+    assert_eq!(browser.value("#latex"), r"\frac{a}{b}");
+    assert_eq!(browser.run("return $('comer-ink').snapshot.picture.name;", json!([])), json!("2.png"));
+
+    // The picture is in the history, also after a reload.
+    browser.run("location.reload();", json!([]));
+    ready(&browser);
+    latex_is(&browser, r"\frac{a}{b}");
+    assert_eq!(browser.run("return $('#picture').hidden;", json!([])), json!(false));
+    let thumbnails = browser.run("return document.querySelectorAll('#history-list img').length;", json!([]));
+    assert!(thumbnails.as_u64().unwrap() >= 2, "{thumbnails}");
+    assert_eq!(browser.log(), Vec::<String>::new());
+}
+
+#[test]
+fn pictures_are_pasted_and_ink_is_dropped() {
+    let Some((_server, browser)) = open_with_helpers() else { return };
+    let png = Ink::from_inkml(&sample("root")).unwrap().draw().unwrap().to_png().unwrap();
+    browser.run(
+        "give([new File([new Uint8Array(arguments[0])], 'formula.png', { type: 'image/png' })], true);",
+        json!([png]),
+    );
+    latex_is(&browser, r"\sqrt{x + 1}");
+    let text = String::from_utf8(sample("sum")).unwrap();
+    browser.run("give([new File([arguments[0]], 'sum.inkml')]);", json!([text]));
+    latex_is(&browser, r"\sum\limits_{i=1}^{n} x_{i}");
+    assert!(strokes(&browser) > 4);
+    browser.run("give([new File(['{}'], 'empty.json')]);", json!([]));
+    browser.wait("a message", "return $('#toast').textContent.includes('empty.json has no strokes');");
+    assert_eq!(browser.log(), Vec::<String>::new());
+}
