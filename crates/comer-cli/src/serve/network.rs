@@ -54,7 +54,7 @@ mod tests {
         assert_eq!((rows.len(), rows[0].len()), (33_usize.div_ceil(2), 33));
         let light = |x: usize, y: usize| match rows[y / 2][x] {
             '█' => true,
-            '▀' => y % 2 == 0,
+            '▀' => y.is_multiple_of(2),
             '▄' => y % 2 == 1,
             _ => false,
         };
