@@ -102,7 +102,7 @@ fn ink_becomes_a_data_set_and_bad_files_cost_only_themselves() {
 
     // What is there is not touched.
     let again = comer(&["render", "--split", "mine"], &[&source, &out]);
-    assert!(!again.status.success() && errors(&again).contains("exists already"), "{again:?}");
+    assert!(!again.status.success() && errors(&again).contains("already exists"), "{again:?}");
     assert_eq!(fs::read_to_string(out.join("mine/caption.txt")).unwrap(), captions);
 }
 

@@ -406,7 +406,8 @@ fn a_run_is_not_written_over() {
 #[test]
 fn a_full_disk_loses_nothing() {
     let place = Place::new();
-    let recipe = place.recipe(&[]);
+    // Long enough for the disk to be full and empty again before the end.
+    let recipe = place.recipe(&[("epochs = 4", "epochs = 24")]);
     let whole = place.out("whole");
     done(place.train(&recipe, &whole, &[]));
 
