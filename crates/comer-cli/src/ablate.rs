@@ -166,7 +166,7 @@ fn train(
 fn read(arguments: &Arguments, folder: &Path, tests: &[&String]) -> Result<Option<Vec<(String, Report)>>> {
     let best = folder.join("best.safetensors");
     let model = if best.exists() { best } else { folder.join("last.safetensors") };
-    let model = ModelArgs { model: Some(model) };
+    let model = ModelArgs { model: Some(model), ..ModelArgs::default() };
     let report = |test: &&String| {
         let evaluation = Evaluation {
             model: &model,

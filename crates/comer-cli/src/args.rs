@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use comer::Recognizer;
 use comer::internal::config::{SearchConfig, Strategy};
+use comer::internal::language_model::LanguageModel;
 use comer::internal::{ModelFile, Vocab};
 use comer_eval::Dialect;
 use comer_eval::files::{Truths, read_predictions, read_truths};
@@ -13,18 +14,27 @@ use comer_eval::score::{FileScore, score};
 
 use crate::output::warn;
 
-/// `--model`.
-#[derive(clap::Args)]
+/// `--model` and the language model for it.
+#[derive(clap::Args, Default)]
 pub struct ModelArgs {
     /// Model file [default: the bundled model].
     #[arg(long, value_name = "FILE", env = "COMER_MODEL")]
     pub model: Option<PathBuf>,
+    /// Language model made by `comer train-lm` [default: the model's own, if it has one].
+    #[arg(long, value_name = "FILE")]
+    pub language_model: Option<PathBuf>,
+    /// Search without a language model.
+    #[arg(long, conflicts_with = "language_model")]
+    pub no_language_model: bool,
+    /// Weight of the language model; each direction of the decoder has weight 1 [default: the language model's own].
+    #[arg(long, value_name = "WEIGHT", conflicts_with = "no_language_model")]
+    pub language_model_weight: Option<f32>,
 }
 
 impl ModelArgs {
     /// The model to use when the command line has no `--model`.
     pub fn from_environment() -> Self {
-        Self { model: std::env::var_os("COMER_MODEL").map(PathBuf::from) }
+        Self { model: std::env::var_os("COMER_MODEL").map(PathBuf::from), ..Self::default() }
     }
 
     /// The model's name in messages.
@@ -52,15 +62,51 @@ impl ModelArgs {
         }
     }
 
-    /// Reads the model file.
+    /// Reads the model file, with the language model that is asked for.
     pub fn read(&self) -> Result<ModelFile> {
-        Ok(ModelFile::from_bytes(&self.name(), &self.bytes()?)?)
+        let mut model = ModelFile::from_bytes(&self.name(), &self.bytes()?)?;
+        if self.no_language_model {
+            model.language_model = None;
+        } else if let Some(path) = &self.language_model {
+            model.language_model = Some(open_language_model(path, &model.vocab)?);
+        } else if self.model.is_none() && model.language_model.is_none() {
+            model.language_model = bundled_language_model()?;
+        }
+        match (self.language_model_weight, &mut model.language_model) {
+            (None, _) => {}
+            (Some(weight), Some(language_model)) if (0.0..=10.0).contains(&weight) => {
+                language_model.weight = weight;
+            }
+            (Some(weight), Some(_)) => {
+                bail!("--language-model-weight {weight}: expected a number from 0 to 10")
+            }
+            (Some(_), None) => bail!("--language-model-weight: {} has no language model", self.name()),
+        }
+        Ok(model)
     }
 
     /// Reads the model file and prepares it for recognition.
     pub fn open(&self) -> Result<Recognizer> {
         Ok(Recognizer::new(self.read()?)?)
     }
+}
+
+/// Reads a language model for this vocabulary.
+pub fn open_language_model(path: &Path, vocab: &Vocab) -> Result<LanguageModel> {
+    let language_model = LanguageModel::open(path)?;
+    language_model.check_vocab(vocab).with_context(|| path.display().to_string())?;
+    Ok(language_model)
+}
+
+#[cfg(feature = "bundled")]
+fn bundled_language_model() -> Result<Option<LanguageModel>> {
+    let bytes = comer_model_crohme::LANGUAGE_MODEL;
+    Ok(Some(LanguageModel::from_bytes("the bundled language model", bytes)?))
+}
+
+#[cfg(not(feature = "bundled"))]
+fn bundled_language_model() -> Result<Option<LanguageModel>> {
+    Ok(None)
 }
 
 /// `--threads`.
@@ -100,6 +146,9 @@ pub struct SearchArgs {
     /// Allow ill-formed LaTeX, as the reference implementation does.
     #[arg(long)]
     pub no_grammar: bool,
+    /// Search exactly as the reference implementation does: no grammar, no language model.
+    #[arg(long)]
+    pub exact: bool,
 }
 
 impl SearchArgs {
@@ -118,7 +167,8 @@ impl SearchArgs {
         let config = SearchConfig {
             strategy,
             beam: self.beam,
-            grammar: !self.no_grammar,
+            grammar: !self.no_grammar && !self.exact,
+            language_model: !self.exact,
             answers: nbest,
             ..SearchConfig::default()
         };

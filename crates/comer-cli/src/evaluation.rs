@@ -149,10 +149,13 @@ impl Evaluation<'_> {
     /// What the answers depend on: model, data and search.
     fn key(&self) -> Result<String> {
         let bytes = self.model.bytes()?;
+        let language_model = self.model.read()?.language_model;
+        let language_model = language_model.map(|own| own.to_bytes()).transpose()?.unwrap_or_default();
         let data = fs::canonicalize(self.data).with_context(|| self.data.display().to_string())?;
         Ok(format!(
-            "# {:08x} {} {} {:?} {:?}",
+            "# {:08x} {:08x} {} {} {:?} {:?}",
             crc32fast::hash(&bytes),
+            crc32fast::hash(&language_model),
             data.display(),
             self.split,
             self.take,

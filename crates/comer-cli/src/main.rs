@@ -22,6 +22,8 @@ mod serve;
 #[cfg(feature = "train")]
 mod train;
 #[cfg(feature = "train")]
+mod train_lm;
+#[cfg(feature = "train")]
 mod training;
 mod version;
 
@@ -59,6 +61,8 @@ enum Command {
     Data(data::Arguments),
     #[cfg(feature = "train")]
     Train(train::Arguments),
+    #[cfg(feature = "train")]
+    TrainLm(train_lm::Arguments),
     #[cfg(feature = "train")]
     Ablate(ablate::Arguments),
     Completions(completions::Arguments),
@@ -102,6 +106,8 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Serve(arguments) => serve::run(&arguments),
         #[cfg(feature = "train")]
         Command::Train(arguments) => train::run(&arguments),
+        #[cfg(feature = "train")]
+        Command::TrainLm(arguments) => train_lm::run(&arguments),
         #[cfg(feature = "train")]
         Command::Ablate(arguments) => ablate::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),

@@ -8,7 +8,7 @@ use comer::internal::weights::parameter_count;
 use comer::internal::{ModelFile, Precision};
 use serde_json::{Value, json};
 
-use crate::args::ModelArgs;
+use crate::args::{ModelArgs, open_language_model};
 use crate::output::{message, print, print_json};
 
 /// Describe a model file; with --out, write a copy in half precision, with notes, or the mean of several.
@@ -27,6 +27,9 @@ pub struct Arguments {
     /// Store the weights in 16 bits, which halves the size.
     #[arg(long, requires = "out")]
     f16: bool,
+    /// Store this language model in the file.
+    #[arg(long, value_name = "FILE", requires = "out")]
+    language_model: Option<PathBuf>,
     /// Add an entry to the provenance.
     #[arg(long, value_name = "KEY=VALUE", requires = "out")]
     note: Vec<String>,
@@ -53,6 +56,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             note.split_once('=').with_context(|| format!("--note {note}: expected KEY=VALUE"))?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
         model.provenance.insert(key.into(), value);
+    }
+    if let Some(path) = &arguments.language_model {
+        model.language_model = Some(open_language_model(path, &model.vocab)?);
     }
     if let Some(path) = &arguments.out {
         model.save(path, if arguments.f16 { Precision::F16 } else { Precision::F32 })?;
@@ -123,7 +129,7 @@ mod tests {
             (spec.name, weights::Tensor { shape: spec.shape, data })
         };
         let weights = weights::tensor_specs(&config, vocab.len()).into_iter().map(tensor).collect();
-        ModelFile { config, vocab, provenance: Default::default(), weights }
+        ModelFile { config, vocab, provenance: Default::default(), weights, language_model: None }
     }
 
     #[test]

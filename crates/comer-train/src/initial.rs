@@ -16,7 +16,7 @@ pub fn random_model(config: ModelConfig, vocab: Vocab, seed: u64) -> Result<Mode
         let data = draw(spec, &weights, &mut random);
         weights.insert(spec.name.clone(), Tensor { shape: spec.shape.clone(), data });
     }
-    Ok(ModelFile { config, vocab, provenance: Default::default(), weights })
+    Ok(ModelFile { config, vocab, provenance: Default::default(), weights, language_model: None })
 }
 
 /// The map that names the symbol of each cell (see [`crate::symbols`]); training alone has it, no model file.

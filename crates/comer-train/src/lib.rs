@@ -13,6 +13,7 @@ pub mod cpu;
 pub mod curves;
 pub mod error;
 pub mod initial;
+pub mod language_model;
 pub mod optimizer;
 pub mod picks;
 mod random;

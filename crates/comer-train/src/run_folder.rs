@@ -180,5 +180,11 @@ pub fn model_file(
         (spec.name, tensor)
     });
     let weights = own.collect();
-    ModelFile { config: recipe.model.clone(), vocab: vocab.clone(), provenance, weights }
+    ModelFile {
+        config: recipe.model.clone(),
+        vocab: vocab.clone(),
+        provenance,
+        weights,
+        language_model: None,
+    }
 }

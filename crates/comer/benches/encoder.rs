@@ -167,7 +167,7 @@ fn made_up_model() -> ModelFile {
         }
         weights.insert(spec.name, tensor);
     }
-    ModelFile { config, vocab, provenance: Default::default(), weights }
+    ModelFile { config, vocab, provenance: Default::default(), weights, language_model: None }
 }
 
 /// A picture with some ink.

@@ -2,7 +2,7 @@
 //! `cargo bench -p comer --bench search`.
 //!
 //! One thread, CPU time. `--grammar` keeps to well-formed LaTeX, as recognition does unless told otherwise; `--greedy`
-//! and `--left-to-right` search less; `--every N` takes every Nth picture only; `--isa avx2` (or `plain`, ...) forces
+//! and `--left-to-right` search less; `--language-model FILE` adds one; `--every N` takes every Nth picture only; `--isa avx2` (or `plain`, ...) forces
 //! an instruction set; `--differences` prints answers that are not the reference's.
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
@@ -17,6 +17,7 @@ use comer::internal::engine::decoder_state::DecoderState;
 use comer::internal::engine::encoder::Encoder;
 use comer::internal::engine::kernels::{Isa, Kernels};
 use comer::internal::grammar::Grammar;
+use comer::internal::language_model::LanguageModel;
 use comer::internal::search::search;
 use comer::internal::step_decoder::StepDecoder;
 use comer::internal::{Vocab, vocab::TokenId};
@@ -51,6 +52,8 @@ fn main() {
     let decoder =
         Decoder::with_kernels(&model.config, model.vocab.len(), &model.weights, kernels).expect("a decoder");
     let grammar = Grammar::new(&model.vocab);
+    let language_model =
+        option("--language-model").map(|path| LanguageModel::open(path).expect("a language model"));
     let set = Dataset::open(&data, "2014").expect("CROHME");
     let samples: HashMap<&str, &LabelledImage> =
         set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
@@ -74,7 +77,8 @@ fn main() {
             let encoded = thread_cpu_time();
             let reading = decoder.start(&features).expect("a reading");
             let mut counted = Counted { reading, steps: 0, rows: 0 };
-            let answers = search(&mut counted, &config, &grammar, &|| Ok(())).expect("no interrupt");
+            let answers = search(&mut counted, &config, &grammar, language_model.as_ref(), &|| Ok(()))
+                .expect("no interrupt");
             let done = thread_cpu_time();
 
             let empty: &[TokenId] = &[];

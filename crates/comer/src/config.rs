@@ -190,13 +190,23 @@ pub struct SearchConfig {
     pub alpha: f32,
     /// Whether formulas must be well-formed LaTeX (see `grammar.rs`).
     pub grammar: bool,
+    /// Whether the language model, if there is one, adds to the scores (see `language_model.rs`).
+    pub language_model: bool,
     /// How many answers to return.
     pub answers: usize,
 }
 
 impl Default for SearchConfig {
     fn default() -> Self {
-        Self { strategy: Strategy::Joint, beam: 10, max_length: 200, alpha: 1.0, grammar: true, answers: 1 }
+        Self {
+            strategy: Strategy::Joint,
+            beam: 10,
+            max_length: 200,
+            alpha: 1.0,
+            grammar: true,
+            language_model: true,
+            answers: 1,
+        }
     }
 }
 

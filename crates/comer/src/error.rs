@@ -85,6 +85,15 @@ pub enum Error {
         /// What is wrong, and what would be right.
         reason: String,
     },
+    /// A file is not a language model, or not one for the vocabulary of the model.
+    #[error("{name}: not a usable language model: {reason}")]
+    #[non_exhaustive]
+    LanguageModel {
+        /// The file, or another name of the source.
+        name: String,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
     /// A file is not a checkpoint of a CoMER model.
     #[error("{name}: not a usable checkpoint: {reason}")]
     #[non_exhaustive]

@@ -68,6 +68,11 @@
 //! With [`RecognizeOptions::alignment`], [`Recognition::alignment`] says which cells of the image and which pen strokes each
 //! token was read from, and which ink was missed or read twice. See [`Alignment`].
 //!
+//! # Language model
+//! The search can add the probabilities of a language model of formulas to the decoder's. The bundled model has one;
+//! [`Recognizer::load_language_model`] takes one from a file, which `comer train-lm` makes of lists of formulas, and
+//! [`RecognizeOptions::language_model`] turns it off.
+//!
 //! # Features
 //! - `decode` (default): image files. Without it, give pixels or strokes.
 //! - `bundled`: [`Recognizer::bundled`], a model trained on CROHME (9 MB, licensed CC BY-NC-SA 3.0, non-commercial).
@@ -89,6 +94,7 @@ mod grammar;
 mod image;
 mod ink;
 mod input;
+mod language_model;
 mod latex;
 mod mapping;
 mod model_file;
@@ -132,6 +138,7 @@ pub mod internal {
         grammar,
         image,
         ink,
+        language_model,
         latex,
         model_file,
         photo,

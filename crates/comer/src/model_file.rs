@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use crate::config::ModelConfig;
 use crate::error::{Error, Result};
 use crate::f16::{f16_to_f32, f32_to_f16};
+use crate::language_model::LanguageModel;
 use crate::safetensors::{self, View};
 use crate::vocab::Vocab;
 use crate::weights::{Tensor, Weights, tensor_specs};
@@ -31,6 +32,8 @@ pub struct ModelFile {
     pub provenance: Provenance,
     /// Its tensors: the names and shapes of [`tensor_specs`], no more and no fewer.
     pub weights: Weights,
+    /// The language model that the search uses, if the file has one.
+    pub language_model: Option<LanguageModel>,
 }
 
 /// How the weights are stored.
@@ -53,6 +56,8 @@ impl Precision {
 
 const FORMAT: &str = "comer model 1";
 const PARTS: [&str; 4] = ["format", "config", "vocabulary", "provenance"];
+/// The name of the tensor that holds the bytes of a language model's file.
+const LANGUAGE_MODEL: &str = "language_model";
 
 impl ModelFile {
     /// Opens and checks a model file.
@@ -65,7 +70,12 @@ impl ModelFile {
     /// The model of the crate `comer-model-crohme`, licensed CC BY-NC-SA 3.0: for non-commercial use.
     #[cfg(feature = "bundled")]
     pub fn bundled() -> Result<Self> {
-        Self::from_bytes("the bundled model", comer_model_crohme::MODEL)
+        let mut model = Self::from_bytes("the bundled model", comer_model_crohme::MODEL)?;
+        if model.language_model.is_none() {
+            let bytes = comer_model_crohme::LANGUAGE_MODEL;
+            model.language_model = Some(LanguageModel::from_bytes("the bundled language model", bytes)?);
+        }
+        Ok(model)
     }
 
     /// Reads and checks the bytes of a model file; `name` is used in error messages.
@@ -77,6 +87,9 @@ impl ModelFile {
     pub fn validate(&self) -> Result<()> {
         let wrong = |reason| Error::ModelFile { name: "this model".into(), reason };
         self.config.validate()?;
+        if let Some(language_model) = &self.language_model {
+            language_model.check_vocab(&self.vocab)?;
+        }
         let found = self.weights.iter().map(|(name, tensor)| (name.as_str(), tensor.shape.as_slice()));
         check_shapes(&self.config, &self.vocab, found.collect()).map_err(wrong)?;
         for (name, tensor) in &self.weights {
@@ -105,6 +118,11 @@ impl ModelFile {
         for (name, tensor, bytes) in &encoded {
             let (dtype, shape) = (precision.dtype().into(), tensor.shape.clone());
             tensors.insert(name, View { dtype, shape, bytes });
+        }
+        let language_model = self.language_model.as_ref().map(LanguageModel::to_bytes).transpose()?;
+        if let Some(bytes) = &language_model {
+            let view = View { dtype: "U8".into(), shape: vec![bytes.len()], bytes };
+            tensors.insert(LANGUAGE_MODEL, view);
         }
         let json = |value: serde_json::Result<String>| value.map_err(|error| wrong(error.to_string()));
         let mut metadata = BTreeMap::from([
@@ -150,19 +168,27 @@ fn read(bytes: &[u8]) -> Result<ModelFile, String> {
     let vocab = Vocab::new(tokens).map_err(|error| error.to_string())?;
 
     let shapes = file.tensors.iter().map(|(name, view)| (name.as_str(), view.shape.as_slice()));
-    check_shapes(&config, &vocab, shapes.collect())?;
+    check_shapes(&config, &vocab, shapes.filter(|(name, _)| *name != LANGUAGE_MODEL).collect())?;
     // Each tensor is hashed and widened while it is in the cache, and the hashes are joined in the order of names.
     let read = file.tensors.par_iter().map(|(name, view)| {
+        if name == LANGUAGE_MODEL {
+            return Ok((hash_of_tensor(name, view), name, None));
+        }
         let data = decode(view)
             .ok_or_else(|| format!("tensor {name} has dtype {}, expected F32 or F16", view.dtype))?;
-        Ok((hash_of_tensor(name, view), name.clone(), Tensor { shape: view.shape.clone(), data }))
+        Ok((hash_of_tensor(name, view), name, Some(Tensor { shape: view.shape.clone(), data })))
     });
     let read = read.collect::<Result<Vec<_>, String>>()?;
     if part("checksum")? != &checksum(&file.metadata, read.iter().map(|(hash, ..)| hash)) {
         return Err("its checksum does not match its content: the file was damaged or edited".into());
     }
-    let weights = read.into_iter().map(|(_, name, tensor)| (name, tensor)).collect();
-    Ok(ModelFile { config, vocab, provenance, weights })
+    let weights = read.into_iter().filter_map(|(_, name, tensor)| Some((name.clone(), tensor?))).collect();
+    let language_model = file.tensors.get(LANGUAGE_MODEL).map(|view| {
+        let own = LanguageModel::from_bytes(LANGUAGE_MODEL, view.bytes)?;
+        own.check_vocab(&vocab).map(|()| own)
+    });
+    let language_model = language_model.transpose().map_err(|error| error.to_string())?;
+    Ok(ModelFile { config, vocab, provenance, weights, language_model })
 }
 
 fn parse<T: serde::de::DeserializeOwned>(key: &str, text: &str) -> Result<T, String> {

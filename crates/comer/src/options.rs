@@ -8,7 +8,8 @@ use crate::alignment::AlignmentDetail;
 use crate::config::{SearchConfig, Strategy};
 use crate::error::{Error, Result};
 
-/// How to recognise. The default is the paper's joint search with a beam of 10, restricted to well-formed LaTeX.
+/// How to recognise. The default is the paper's joint search with a beam of 10, restricted to well-formed LaTeX and helped
+/// by the language model, if there is one.
 ///
 /// ```
 /// use comer::{AlignmentDetail, RecognizeOptions};
@@ -59,6 +60,12 @@ impl RecognizeOptions {
     /// Whether candidates must be well-formed LaTeX (default true). The authors' implementation has no such rule.
     pub fn well_formed(mut self, well_formed: bool) -> Self {
         self.search.grammar = well_formed;
+        self
+    }
+
+    /// Whether the search uses the language model, if there is one (default true). The authors' implementation has none.
+    pub fn language_model(mut self, language_model: bool) -> Self {
+        self.search.language_model = language_model;
         self
     }
 

@@ -12,6 +12,7 @@ use crate::engine::encoder::Encoder;
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
 use crate::input::Input;
+use crate::language_model::LanguageModel;
 use crate::latex;
 use crate::model_file::{ModelFile, Provenance};
 use crate::options::RecognizeOptions;
@@ -29,6 +30,7 @@ pub struct Recognizer {
     encoder: Encoder,
     decoder: Decoder,
     grammar: Grammar,
+    language_model: Option<LanguageModel>,
 }
 
 const _: () = {
@@ -72,7 +74,16 @@ impl Recognizer {
             config: model.config,
             vocab: model.vocab,
             provenance: model.provenance,
+            language_model: model.language_model,
         })
+    }
+
+    /// Uses the language model of a file from now on. It has to be for the vocabulary of the model.
+    pub fn load_language_model(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        let language_model = LanguageModel::open(path)?;
+        language_model.check_vocab(&self.vocab)?;
+        self.language_model = Some(language_model);
+        Ok(())
     }
 
     /// The LaTeX tokens that the model can write.
@@ -140,7 +151,9 @@ impl Recognizer {
         if parallel {
             state.on_all_cores();
         }
-        let answers = search::search(&mut state, &search, &self.grammar, &|| options.interrupt())?;
+        let language_model = self.language_model.as_ref();
+        let answers =
+            search::search(&mut state, &search, &self.grammar, language_model, &|| options.interrupt())?;
         let mut candidates = answers.iter().map(|answer| self.candidate(answer));
         let best = candidates.next().ok_or_else(|| {
             let reason = format!("no formula of less than {} tokens was found", search.max_length);

@@ -4,6 +4,8 @@
 //! 1. Each direction keeps its best `beam` prefixes, all in one batch. A prefix that ends becomes a candidate.
 //! 2. Every candidate that can still win is scored in the other direction (see `rescore`).
 //! 3. The best sum of both directions' scores wins.
+//!
+//! With a language model, its logarithms times its weight are added to the decoder's wherever formulas are compared.
 
 mod beam;
 mod rescore;
@@ -12,6 +14,7 @@ use crate::config::{SearchConfig, Strategy};
 use crate::direction::Direction;
 use crate::error::Result;
 use crate::grammar::Grammar;
+use crate::language_model::LanguageModel;
 use crate::step_decoder::StepDecoder;
 use crate::token::TokenId;
 use beam::{Candidate, Side};
@@ -21,7 +24,8 @@ use beam::{Candidate, Side};
 pub struct Answer {
     /// Its tokens, as they are printed.
     pub tokens: Vec<TokenId>,
-    /// The sum of both directions' mean logarithms, or the only direction's: 0 would be certain.
+    /// The sum of both directions' mean logarithms, or the only direction's, with the language model's share: 0 would
+    /// be certain.
     pub score: f32,
     /// What each direction says; both unless only one was searched.
     pub opinions: Vec<Opinion>,
@@ -63,15 +67,17 @@ pub fn search(
     decoder: &mut impl StepDecoder,
     config: &SearchConfig,
     grammar: &Grammar,
+    language_model: Option<&LanguageModel>,
     interrupt: &dyn Fn() -> Result<()>,
 ) -> Result<Vec<Answer>> {
     let grammar = config.grammar.then_some(grammar);
+    let language_model = language_model.filter(|model| config.language_model && model.weight > 0.0);
     let directions: &[Direction] = match config.strategy {
         Strategy::Joint => &[Direction::LeftToRight, Direction::RightToLeft],
         Strategy::LeftToRight | Strategy::Greedy => &[Direction::LeftToRight],
     };
     let mut sides: Vec<Side> =
-        directions.iter().map(|&direction| Side::new(direction, config, grammar)).collect();
+        directions.iter().map(|&direction| Side::new(direction, config, grammar, language_model)).collect();
     decoder.restart();
     let vocab = decoder.vocab_size();
     let (mut parents, mut tokens) = (Vec::new(), Vec::new());
@@ -97,7 +103,7 @@ pub fn search(
     }
     let found: Vec<Candidate> = sides.into_iter().flat_map(Side::finish).collect();
     let mut answers = match config.strategy {
-        Strategy::Joint => rescore::rescore(decoder, config, found, interrupt)?,
+        Strategy::Joint => rescore::rescore(decoder, config, language_model, found, interrupt)?,
         Strategy::LeftToRight | Strategy::Greedy => found.into_iter().map(Candidate::into_answer).collect(),
     };
     answers.sort_by(|a, b| b.score.total_cmp(&a.score));

@@ -196,7 +196,7 @@ fn made_up_model(config: ModelConfig) -> ModelFile {
         let data = data.collect();
         weights.insert(spec.name, comer::internal::weights::Tensor { shape: spec.shape, data });
     }
-    ModelFile { config, vocab, provenance: Default::default(), weights }
+    ModelFile { config, vocab, provenance: Default::default(), weights, language_model: None }
 }
 
 #[test]

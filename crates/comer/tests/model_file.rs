@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use comer::Error;
+use comer::internal::language_model::{LanguageModel, Ngrams, Recurrence};
 use comer::internal::weights::tensor_specs;
 use comer::internal::{Coverage, ModelConfig, ModelFile, Precision, Vocab};
 use comer_testing::golden_model;
@@ -32,7 +33,7 @@ fn smallest() -> ModelFile {
         (spec.name, comer::internal::weights::Tensor { shape: spec.shape, data })
     });
     let provenance = json!({"seed": 7}).as_object().unwrap().clone();
-    ModelFile { weights: weights.collect(), config, vocab, provenance }
+    ModelFile { weights: weights.collect(), config, vocab, provenance, language_model: None }
 }
 
 fn reason(bytes: &[u8]) -> String {
@@ -62,6 +63,37 @@ fn what_was_saved_is_opened_again() {
         assert!(worst.fold(0.0, f32::max) < 1e-3);
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside the model");
+}
+
+#[test]
+fn a_language_model_is_part_of_the_file_if_there_is_one() {
+    let mut model = smallest();
+    let plain = model.to_bytes(Precision::F32).unwrap();
+    let ngrams = |start: u16, end: u16| {
+        let mut list = [([start], 1.0), ([end], 0.5), ([3], 0.3), ([4], 0.2)];
+        list.sort_by_key(|(tokens, _)| *tokens);
+        Ngrams::new(5, start, list.iter().map(|(tokens, probability)| (&tokens[..], *probability))).unwrap()
+    };
+    model.language_model = Some(LanguageModel {
+        vocab: model.vocab.clone(),
+        forward: ngrams(1, 2),
+        backward: ngrams(2, 1),
+        recurrence: Recurrence::of_letters(0.5, 2.0, &model.vocab).unwrap(),
+        weight: 0.25,
+        provenance: Default::default(),
+    });
+    let bytes = model.to_bytes(Precision::F32).unwrap();
+    assert_eq!(ModelFile::from_bytes("a file", &bytes).unwrap(), model);
+    assert_eq!(ModelFile::from_bytes("a file", &plain).unwrap().language_model, None);
+    // The checksum covers it: its bytes are the last ones of the file.
+    let mut damaged = bytes.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    assert!(reason(&damaged).contains("checksum"), "{}", reason(&damaged));
+
+    let other = Vocab::new(["x", "y"]).unwrap();
+    model.language_model.as_mut().unwrap().vocab = other;
+    let message = model.to_bytes(Precision::F32).unwrap_err().to_string();
+    assert!(message.contains("vocabulary") && message.contains("frac"), "{message}");
 }
 
 #[test]

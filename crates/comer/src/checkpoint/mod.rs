@@ -69,7 +69,7 @@ impl StateDict {
         if let Some(extra) = self.names().find(|name| !names::is_derived(name)) {
             return Err(format!("tensor {extra} is not part of a CoMER model"));
         }
-        Ok(ModelFile { config, vocab, provenance: Default::default(), weights })
+        Ok(ModelFile { config, vocab, provenance: Default::default(), weights, language_model: None })
     }
 
     /// The config from the settings, or else from the shapes of the tensors.

@@ -4,6 +4,7 @@ use super::{Answer, Opinion};
 use crate::config::{SearchConfig, Strategy};
 use crate::direction::Direction;
 use crate::grammar::{Grammar, GrammarState};
+use crate::language_model::{LanguageModel, LanguageModelState};
 use crate::token::TokenId;
 
 /// A formula that one direction wrote to its end; everything in the order of writing.
@@ -35,10 +36,12 @@ impl Candidate {
 struct Beam {
     tokens: Vec<TokenId>,
     logarithms: Vec<f32>,
+    /// Of the logarithms and the language model's share.
     sum: f32,
     /// The row of the decoder's last step that it grew from.
     parent: usize,
     state: Option<GrammarState>,
+    language: Option<LanguageModelState>,
 }
 
 /// One direction's search.
@@ -46,6 +49,7 @@ pub(super) struct Side<'a> {
     direction: Direction,
     config: &'a SearchConfig,
     grammar: Option<&'a Grammar>,
+    language_model: Option<&'a LanguageModel>,
     beam: usize,
     beams: Vec<Beam>,
     found: Vec<Candidate>,
@@ -56,16 +60,25 @@ pub(super) struct Side<'a> {
     sums: Vec<(f32, usize)>,
     /// Scratch: whether the grammar allows each token.
     allowed: Vec<bool>,
+    /// Scratch: the language model's logarithms of each token.
+    usual: Vec<f32>,
 }
 
 impl<'a> Side<'a> {
-    pub(super) fn new(direction: Direction, config: &'a SearchConfig, grammar: Option<&'a Grammar>) -> Self {
+    pub(super) fn new(
+        direction: Direction,
+        config: &'a SearchConfig,
+        grammar: Option<&'a Grammar>,
+        language_model: Option<&'a LanguageModel>,
+    ) -> Self {
         let state = grammar.map(|grammar| grammar.start(direction));
-        let start = Beam { tokens: Vec::new(), logarithms: Vec::new(), sum: 0.0, parent: 0, state };
+        let language = language_model.map(|model| model.start(direction));
+        let start = Beam { tokens: Vec::new(), logarithms: Vec::new(), sum: 0.0, parent: 0, state, language };
         Self {
             direction,
             config,
             grammar,
+            language_model,
             beam: if config.strategy == Strategy::Greedy { 1 } else { config.beam },
             beams: vec![start],
             found: Vec::new(),
@@ -73,6 +86,7 @@ impl<'a> Side<'a> {
             first_row: 0,
             sums: Vec::new(),
             allowed: Vec::new(),
+            usual: Vec::new(),
         }
     }
 
@@ -124,6 +138,10 @@ impl<'a> Side<'a> {
                     .grammar
                     .zip(beam.state.as_ref())
                     .map(|(grammar, state)| grammar.advance(state, token)),
+                language: self
+                    .language_model
+                    .zip(beam.language.as_ref())
+                    .map(|(model, state)| model.advance(state, token)),
             });
             if next.len() == self.beam {
                 break;
@@ -151,7 +169,14 @@ impl<'a> Side<'a> {
             }
             let tokens = logarithms.iter().enumerate();
             let tokens = tokens.filter(|&(token, _)| beam.state.is_none() || self.allowed[token]);
-            self.sums.extend(tokens.map(|(token, logarithm)| (beam.sum + logarithm, row * vocab + token)));
+            let sums = tokens.map(|(token, logarithm)| (beam.sum + logarithm, row * vocab + token));
+            let Some((model, state)) = self.language_model.zip(beam.language.as_ref()) else {
+                self.sums.extend(sums);
+                continue;
+            };
+            model.log_probabilities(state, &mut self.usual);
+            let usual = &self.usual;
+            self.sums.extend(sums.map(|(sum, index)| (sum + model.weight * usual[index % vocab], index)));
         }
         let better = |a: &(f32, usize), b: &(f32, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
         let most = 2 * self.beam;

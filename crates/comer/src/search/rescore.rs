@@ -8,6 +8,7 @@ use super::beam::Candidate;
 use super::{Answer, Opinion};
 use crate::config::SearchConfig;
 use crate::error::Result;
+use crate::language_model::LanguageModel;
 use crate::step_decoder::StepDecoder;
 use crate::token::TokenId;
 
@@ -17,6 +18,7 @@ struct Check {
     /// The candidate's tokens in the other direction's order, with its start and end.
     tokens: Vec<TokenId>,
     logarithms: Vec<f32>,
+    /// Of the logarithms so far and the language model's share of all tokens, which is known from the start.
     sum: f32,
     row: usize,
 }
@@ -25,6 +27,7 @@ struct Check {
 pub(super) fn rescore(
     decoder: &mut impl StepDecoder,
     config: &SearchConfig,
+    language_model: Option<&LanguageModel>,
     found: Vec<Candidate>,
     interrupt: &dyn Fn() -> Result<()>,
 ) -> Result<Vec<Answer>> {
@@ -43,7 +46,7 @@ pub(super) fn rescore(
                 add(&mut answers, candidate, other.score, other.opinion());
             }
             Some(_) => {}
-            None => checks.push(Check::new(candidate.clone())),
+            None => checks.push(Check::new(candidate.clone(), language_model)),
         }
     }
     let vocab = decoder.vocab_size();
@@ -87,11 +90,15 @@ pub(super) fn rescore(
 }
 
 impl Check {
-    fn new(candidate: Candidate) -> Self {
-        let (start, end) = candidate.direction.other().ends();
-        let reversed = candidate.tokens.iter().rev().copied();
+    fn new(candidate: Candidate, language_model: Option<&LanguageModel>) -> Self {
+        let direction = candidate.direction.other();
+        let (start, end) = direction.ends();
+        let reversed: Vec<TokenId> = candidate.tokens.iter().rev().copied().collect();
+        let usual =
+            |model: &LanguageModel| model.weight * model.score(direction, &reversed).iter().sum::<f32>();
+        let sum = language_model.map_or(0.0, usual);
         let tokens = std::iter::once(start).chain(reversed).chain([end]).collect();
-        Self { candidate, tokens, logarithms: Vec::new(), sum: 0.0, row: 0 }
+        Self { candidate, tokens, logarithms: Vec::new(), sum, row: 0 }
     }
 
     /// The other direction's score so far, which later tokens can only lower.

@@ -1,6 +1,7 @@
 //! The search over a made-up decoder whose every formula can be scored by hand.
 
 use super::*;
+use crate::language_model::{Ngrams, Recurrence};
 use crate::token::{EOS, PAD, SOS};
 use crate::vocab::Vocab;
 
@@ -113,13 +114,87 @@ fn a_beam_as_wide_as_the_world_finds_the_best_formulas_of_all() {
             grammar: seed % 2 == 0,
             ..Default::default()
         };
-        let found = search(&mut fake, &config, &grammar, &|| Ok(())).unwrap();
+        let found = search(&mut fake, &config, &grammar, None, &|| Ok(())).unwrap();
         let expected = all_formulas(&fake, 4);
         assert_eq!(found.len(), 4);
         for (found, (score, tokens)) in found.iter().zip(&expected) {
             assert!((found.score - score).abs() < 1e-5, "seed {seed}: {} {score}", found.score);
             assert_eq!(&found.tokens, tokens, "seed {seed}");
         }
+    }
+}
+
+/// A language model of the three letters: `b` is usual after `a`, and `c` is rare.
+fn letter_model(vocab: &Vocab) -> LanguageModel {
+    let ngrams = |start: TokenId, end: TokenId| {
+        let mut list =
+            vec![(vec![start], 1.0), (vec![end], 0.3), (vec![3], 0.4), (vec![4], 0.25), (vec![5], 0.05)];
+        list.extend([(vec![start, 3], 0.7), (vec![3, 4], 0.6), (vec![4, end], 0.5)]);
+        list.sort_by_key(|(tokens, _)| (tokens.len(), tokens.clone()));
+        let list = list.iter().map(|(tokens, probability)| (&tokens[..], *probability));
+        Ngrams::new(vocab.len(), start, list).unwrap()
+    };
+    LanguageModel {
+        forward: ngrams(SOS, EOS),
+        backward: ngrams(EOS, SOS),
+        recurrence: Recurrence::of_letters(0.5, 2.0, vocab).unwrap(),
+        vocab: vocab.clone(),
+        weight: 0.4,
+        provenance: Default::default(),
+    }
+}
+
+#[test]
+fn with_a_language_model_scores_are_the_weighted_sums_of_both() {
+    let (vocab, grammar) = letters();
+    let model = letter_model(&vocab);
+    let mut changed = 0;
+    for seed in 0..60 {
+        let mut fake = Fake::new(6, seed, [1.0, 4.0, 12.0][seed as usize % 3]);
+        let strategy = if seed % 4 == 3 { Strategy::LeftToRight } else { Strategy::Joint };
+        let config = SearchConfig { strategy, beam: 5, max_length: 15, answers: 3, ..Default::default() };
+        let answers = search(&mut fake, &config, &grammar, Some(&model), &|| Ok(())).unwrap();
+        for answer in &answers {
+            let sum = |opinion: &Opinion| -> f32 {
+                let decoder = fake.formula(opinion.direction, &answer.tokens);
+                let written = opinion.direction.order(&answer.tokens);
+                let usual = model.score(opinion.direction, &written);
+                let ended = decoder.len() - usize::from(opinion.end.is_none());
+                let all = decoder.iter().zip(usual).take(ended).map(|(own, usual)| own + 0.4 * usual);
+                all.sum::<f32>() / ended.max(answer.tokens.len() + 1) as f32
+            };
+            let expected: f32 = answer.opinions.iter().map(sum).sum();
+            assert!((answer.score - expected).abs() < 1e-4, "seed {seed}: {} {expected}", answer.score);
+            // Opinions stay the decoder's own.
+            for opinion in &answer.opinions {
+                let own = fake.formula(opinion.direction, &answer.tokens);
+                assert_eq!(opinion.tokens, opinion.direction.order(&own[..answer.tokens.len()]));
+            }
+        }
+        let off = SearchConfig { language_model: false, ..config.clone() };
+        let without = search(&mut fake, &off, &grammar, Some(&model), &|| Ok(())).unwrap();
+        assert_eq!(
+            without,
+            search(&mut fake, &config, &grammar, None, &|| Ok(())).unwrap(),
+            "off is as if there were none"
+        );
+        changed += usize::from(without[0].tokens != answers[0].tokens);
+    }
+    assert!(changed > 10, "it changed {changed} answers");
+}
+
+#[test]
+fn with_a_language_model_one_answer_is_the_first_of_many() {
+    let (vocab, grammar) = letters();
+    let model = letter_model(&vocab);
+    for seed in 0..300 {
+        let mut fake = Fake::new(6, seed, [2.0, 6.0, 20.0][seed as usize % 3]);
+        let one = SearchConfig { beam: 3, max_length: 12, ..Default::default() };
+        let many = SearchConfig { answers: 100, ..one.clone() };
+        let one = search(&mut fake, &one, &grammar, Some(&model), &|| Ok(())).unwrap();
+        let many = search(&mut fake, &many, &grammar, Some(&model), &|| Ok(())).unwrap();
+        assert_eq!(one[0].tokens, many[0].tokens, "seed {seed}");
+        assert!((one[0].score - many[0].score).abs() < 1e-5, "seed {seed}");
     }
 }
 
@@ -132,8 +207,8 @@ fn asking_for_one_answer_finds_the_first_of_many() {
         // More answers than there are candidates: nothing is given up early.
         let many = SearchConfig { answers: 100, ..one.clone() };
         let (one, many) = (
-            search(&mut fake, &one, &grammar, &|| Ok(())).unwrap(),
-            search(&mut fake, &many, &grammar, &|| Ok(())).unwrap(),
+            search(&mut fake, &one, &grammar, None, &|| Ok(())).unwrap(),
+            search(&mut fake, &many, &grammar, None, &|| Ok(())).unwrap(),
         );
         assert_eq!(one[0].tokens, many[0].tokens, "seed {seed}");
         assert!((one[0].score - many[0].score).abs() < 1e-6, "seed {seed}");
@@ -147,7 +222,7 @@ fn opinions_are_the_decoders_and_confidences_are_probabilities() {
     for seed in 0..30 {
         let mut fake = Fake::new(6, seed, 8.0);
         let config = SearchConfig { beam: 4, max_length: 9, answers: 5, ..Default::default() };
-        for answer in search(&mut fake, &config, &grammar, &|| Ok(())).unwrap() {
+        for answer in search(&mut fake, &config, &grammar, None, &|| Ok(())).unwrap() {
             assert_eq!(answer.opinions.len(), 2);
             let mut product = 1.0;
             for opinion in &answer.opinions {
@@ -173,7 +248,7 @@ fn greedy_takes_the_most_likely_token_each_time() {
     for seed in 0..50 {
         let mut fake = Fake::new(6, seed, 6.0);
         let config = SearchConfig { strategy: Strategy::Greedy, max_length: 20, ..Default::default() };
-        let found = search(&mut fake, &config, &grammar, &|| Ok(())).unwrap();
+        let found = search(&mut fake, &config, &grammar, None, &|| Ok(())).unwrap();
         let mut expected = vec![SOS];
         while expected.len() < 20 {
             let logarithms = fake.logarithms(&expected);
@@ -199,7 +274,7 @@ fn with_the_grammar_every_answer_is_well_formed_even_at_the_length_limit() {
         let max_length = 2 + seed as usize % 17;
         let mut fake = Fake::new(vocab.len(), seed, 6.0);
         let config = SearchConfig { strategy, beam: 5, max_length, answers: 10, ..Default::default() };
-        let answers = search(&mut fake, &config, &grammar, &|| Ok(())).unwrap();
+        let answers = search(&mut fake, &config, &grammar, None, &|| Ok(())).unwrap();
         assert!(!answers.is_empty(), "seed {seed}");
         for answer in answers {
             assert!(answer.tokens.len() < max_length);

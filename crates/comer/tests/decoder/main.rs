@@ -131,7 +131,8 @@ fn the_joint_search_of_the_tiny_models_is_the_references() {
         for index in 0..3 {
             let features = encoder.encode(&picture(&golden, index)).unwrap();
             let mut reading = decoder.start(&features).unwrap();
-            let answers = search(&mut reading, &config, &Grammar::new(&model.vocab), &|| Ok(())).unwrap();
+            let answers =
+                search(&mut reading, &config, &Grammar::new(&model.vocab), None, &|| Ok(())).unwrap();
             let expected = &golden.get(&format!("search.{index}.tokens")).data;
             let found: Vec<f32> = answers[0].tokens.iter().map(|&token| f32::from(token)).collect();
             assert_eq!(&found, expected, "{name} picture {index}");
@@ -161,11 +162,11 @@ fn the_joint_search_of_the_released_model_is_the_references_and_can_be_kept_well
         let features = encoder.encode(&crohme_picture(&data, "2014", name).fit().unwrap()).unwrap();
         let mut reading = decoder.start(&features).unwrap();
         let config = SearchConfig { grammar: false, ..Default::default() };
-        let answer = &search(&mut reading, &config, &grammar, &|| Ok(())).unwrap()[0];
+        let answer = &search(&mut reading, &config, &grammar, None, &|| Ok(())).unwrap()[0];
         assert_eq!(model.vocab.decode(&answer.tokens), line["pred"].as_str().unwrap(), "{name}");
         assert!((f64::from(answer.score) - line["score"].as_f64().unwrap()).abs() < 1e-3, "{name}");
 
-        let formed = &search(&mut reading, &SearchConfig::default(), &grammar, &|| Ok(())).unwrap()[0];
+        let formed = &search(&mut reading, &SearchConfig::default(), &grammar, None, &|| Ok(())).unwrap()[0];
         let mut state = grammar.start(Direction::LeftToRight);
         let mut allowed = Vec::new();
         for &token in &formed.tokens {
@@ -224,7 +225,10 @@ fn features_that_do_not_fit_are_refused() {
     let mut reading = decoder.start(&features).unwrap();
     assert!(reading.trace(&[SOS, 999]).is_err());
     let config = SearchConfig { strategy: Strategy::Greedy, ..Default::default() };
-    assert_eq!(search(&mut reading, &config, &Grammar::new(&model.vocab), &|| Ok(())).unwrap().len(), 1);
+    assert_eq!(
+        search(&mut reading, &config, &Grammar::new(&model.vocab), None, &|| Ok(())).unwrap().len(),
+        1
+    );
 
     let mut weights = model.weights.clone();
     weights.remove("decoder.output.bias");
@@ -247,7 +251,7 @@ fn a_search_ends_at_the_first_step_after_an_interrupt() {
             asked.set(asked.get() + 1);
             if asked.get() > most { Err(comer::Error::Cancelled) } else { Ok(()) }
         };
-        search(&mut decoder.start(&features).unwrap(), &config, &grammar, &interrupt)
+        search(&mut decoder.start(&features).unwrap(), &config, &grammar, None, &interrupt)
     };
     assert!(!stop_at(usize::MAX).unwrap().is_empty());
     let questions = asked.get();

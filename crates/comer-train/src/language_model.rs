@@ -1,0 +1,104 @@
+//! Language models of formulas, estimated from text alone: modified Kneser-Ney with weighted lists, pruned to a size.
+//!
+//! An n-gram that was seen `n` times keeps the share `1 - D(n) / n` of its weight, `D` being the usual discounts for 1, 2
+//! and more; what is taken off goes to the next shorter context. Shorter n-grams count the different tokens before them.
+//! A [`Text`] keeps the formulas of tests out, [`train`] makes the model, [`perplexities`] tests it on other formulas.
+
+mod counts;
+mod estimate;
+mod text;
+
+use comer::internal::language_model::{LanguageModel, Recurrence};
+use comer::internal::token::{EOS, SOS};
+use comer::internal::{Direction, TokenId, Vocab};
+
+use crate::error::{Error, Result};
+
+pub use estimate::Estimate;
+pub use text::{List, Text, parse_list};
+
+/// A formula of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Its tokens.
+    pub tokens: Vec<TokenId>,
+    /// How often it counts.
+    pub count: u32,
+    /// The weight of its list.
+    pub weight: f64,
+}
+
+/// What a language model is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Tokens of the longest n-grams, 2 to 8.
+    pub order: usize,
+    /// Most bytes of the file.
+    pub max_bytes: usize,
+    /// What the search multiplies its logarithms by.
+    pub weight: f32,
+    /// The greatest share of the letters' probability that goes to letters seen before in the same formula.
+    pub share: f32,
+    /// How many letters have to be seen for half of that.
+    pub prior: f32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { order: 7, max_bytes: 600_000, weight: 0.2, share: 0.5, prior: 2.0 }
+    }
+}
+
+/// Bytes of a file beside the n-grams: its header, with room for notes on what made it.
+const HEADER_BYTES: usize = 8 << 10;
+
+/// Estimates a model of both reading directions.
+pub fn train(text: &Text, vocab: &Vocab, options: &Options) -> Result<LanguageModel> {
+    let wrong = |reason: String| Error::Data(format!("language model: {reason}"));
+    if !(2..=8).contains(&options.order) {
+        return Err(wrong(format!("n-grams of {} tokens, expected 2 to 8", options.order)));
+    }
+    if text.lines.is_empty() {
+        return Err(wrong("the text has no formulas, expected at least one".into()));
+    }
+    let max_bytes = options.max_bytes.saturating_sub(HEADER_BYTES) / 2;
+    let reversed = |line: &Line| Line { tokens: line.tokens.iter().rev().copied().collect(), ..line.clone() };
+    let ngrams = |lines: &[Line], ends| {
+        Estimate::new(lines, vocab.len(), ends, options.order).prune(max_bytes).map_err(wrong)
+    };
+    let backward: Vec<Line> = text.lines.iter().map(reversed).collect();
+    let (forward, backward) =
+        rayon::join(|| ngrams(&text.lines, (SOS, EOS)), || ngrams(&backward, (EOS, SOS)));
+    let model = LanguageModel {
+        vocab: vocab.clone(),
+        forward: forward?,
+        backward: backward?,
+        recurrence: Recurrence::of_letters(options.share, options.prior, vocab)?,
+        weight: options.weight,
+        provenance: Default::default(),
+    };
+    let bytes = model.to_bytes()?.len();
+    if bytes > options.max_bytes {
+        return Err(wrong(format!("it takes {bytes} bytes, expected at most {}", options.max_bytes)));
+    }
+    Ok(model)
+}
+
+/// How many tokens a model wavers between on average, the ends of the formulas counted: left to right, right to left.
+pub fn perplexities(model: &LanguageModel, formulas: &[Vec<TokenId>]) -> [f64; 2] {
+    [Direction::LeftToRight, Direction::RightToLeft].map(|direction| {
+        let (mut sum, mut count) = (0.0, 0);
+        for formula in formulas {
+            let written: Vec<TokenId> = match direction {
+                Direction::LeftToRight => formula.clone(),
+                Direction::RightToLeft => formula.iter().rev().copied().collect(),
+            };
+            sum += model.score(direction, &written).iter().map(|&value| f64::from(value)).sum::<f64>();
+            count += formula.len() + 1;
+        }
+        (-sum / count as f64).exp()
+    })
+}
+
+#[cfg(test)]
+mod tests;
