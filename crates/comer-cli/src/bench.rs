@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use comer::internal::dataset::Dataset;
 use comer::internal::engine::encoder::Encoder;
+use comer::internal::engine::kernels::{Isa, Kernels};
 use comer::{Image, Input, RecognizeOptions, Recognizer};
 use gemm_common::Parallelism;
 use rayon::prelude::*;
@@ -44,6 +45,9 @@ pub struct Arguments {
     /// Number of threads.
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
+    /// Instruction set to use instead of the best one: avx512, avx2, neon, scalar.
+    #[arg(long, value_name = "NAME")]
+    isa: Option<String>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -55,6 +59,13 @@ const SIZES: [(usize, usize); 5] = [(82, 64), (160, 82), (265, 95), (340, 103), 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.rounds == 0 || arguments.take == 0 {
         bail!("--rounds and --take: expected at least 1");
+    }
+    if let Some(name) = &arguments.isa {
+        let Some(isa) = Isa::from_name(name) else {
+            let available: Vec<&str> = Isa::available().map(Isa::name).collect();
+            bail!("--isa {name}: not available here; this machine has {}", available.join(", "));
+        };
+        isa.choose();
     }
     ThreadArgs { threads: Some(arguments.threads) }.apply()?;
     let start = Instant::now();
@@ -77,6 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (sgemm, encoder) = (speed(sgemm.operations(), product), speed(operations, encoding));
     let each = |time: Duration| time.as_secs_f64() * 1000.0 / pictures.len() as f64;
     let figures = json!({
+        "isa": Kernels::detect().isa().name(),
         "threads": arguments.threads,
         "images": pictures.len(),
         "beam": arguments.search.beam,
@@ -94,8 +106,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let mut out = String::new();
         writeln!(
             out,
-            "{} images, {} thread(s), best of {} rounds",
+            "{} images, {}, {} thread(s), best of {} rounds",
             pictures.len(),
+            Kernels::detect().isa().name(),
             arguments.threads,
             arguments.rounds
         )?;

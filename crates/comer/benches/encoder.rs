@@ -2,7 +2,8 @@
 //!
 //! One thread, CPU time, the best of several rounds in which everything takes its turn, so that a busy machine slows
 //! all alike. Operations are those of the convolutions as the network defines them: two for each weight and pixel.
-//! `--isa avx2` (or `plain`, ...) forces an instruction set, `--threads N` measures wall time on that many threads.
+//! `--isa avx2` (or `scalar`, ...) forces an instruction set, `--threads N` measures wall time on that many threads.
+//! `--json` prints milliseconds by size only, for `benches/against.py`; `--rounds N`.
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
 use std::collections::BTreeMap;
@@ -26,8 +27,7 @@ fn main() {
         arguments.iter().position(|argument| argument == name).and_then(|i| arguments.get(i + 1)).cloned()
     };
     let kernels = match option("--isa") {
-        Some(name) => Isa::available()
-            .find(|isa| format!("{isa:?}").eq_ignore_ascii_case(&name))
+        Some(name) => Isa::from_name(&name)
             .and_then(Kernels::with)
             .unwrap_or_else(|| panic!("no instruction set {name} here")),
         None => Kernels::detect(),
@@ -36,12 +36,30 @@ fn main() {
     let model = made_up_model();
     let encoder = Encoder::with_kernels(&model.config, &model.weights, kernels);
     let clock: fn() -> Duration = if threads == 1 { thread_cpu_time } else { wall_time };
-    println!("{:?}, {threads} thread(s), best of {ROUNDS} rounds", kernels.isa());
+    let rounds = option("--rounds").map_or(ROUNDS, |number| number.parse().expect("a number of rounds"));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-    pool.install(|| measure(&encoder, clock, threads));
+    if arguments.iter().any(|argument| argument == "--json") {
+        return pool.install(|| print_json(&encoder, clock, rounds));
+    }
+    println!("{}, {threads} thread(s), best of {rounds} rounds", kernels.isa().name());
+    pool.install(|| measure(&encoder, clock, threads, rounds));
 }
 
-fn measure(encoder: &Encoder, clock: fn() -> Duration, threads: usize) {
+fn print_json(encoder: &Encoder, clock: fn() -> Duration, rounds: usize) {
+    let time = |(width, height): (usize, usize)| {
+        let picture = scribble(width, height);
+        let once = |_| {
+            let start = clock();
+            encoder.encode(&picture).expect("a size within the limits");
+            clock() - start
+        };
+        let best = (0..=rounds).map(once).min().expect("at least one round");
+        format!("\"{width}x{height}\": {:.3}", best.as_secs_f64() * 1e3)
+    };
+    println!("{{{}}}", SIZES.map(time).join(", "));
+}
+
+fn measure(encoder: &Encoder, clock: fn() -> Duration, threads: usize, rounds: usize) {
     let pictures: Vec<Image> = SIZES.iter().map(|&(width, height)| scribble(width, height)).collect();
     let mut sgemm = Sgemm::new(768, threads);
     let mut best_sgemm = Duration::MAX;
@@ -49,7 +67,7 @@ fn measure(encoder: &Encoder, clock: fn() -> Duration, threads: usize) {
     let mut operations = vec![0; pictures.len()];
     // By picture and step: operations, and the best time of a round.
     let mut steps: Vec<BTreeMap<&str, (u64, Duration)>> = vec![BTreeMap::new(); pictures.len()];
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         let start = clock();
         sgemm.run();
         best_sgemm = best_sgemm.min(clock() - start);

@@ -19,18 +19,23 @@ mod transforms;
 mod vector;
 mod winograd;
 
+use std::sync::OnceLock;
+
 use rayon::prelude::*;
 
 pub use block::BLOCK;
 pub use buffer::Buffer;
 pub use conv::{Algorithm, PackedConv, PackedMatrix};
 
+/// The instruction set that [`Kernels::detect`] is to find.
+static CHOSEN: OnceLock<Isa> = OnceLock::new();
+
 /// An instruction set that the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isa {
     /// No particular one.
-    Plain,
+    Scalar,
     /// x86-64 with AVX2 and FMA.
     Avx2,
     /// x86-64 with AVX-512F.
@@ -42,11 +47,33 @@ pub enum Isa {
 }
 
 impl Isa {
-    const BEST_FIRST: [Isa; 5] = [Isa::Avx512, Isa::Avx2, Isa::Neon, Isa::Simd128, Isa::Plain];
+    const BEST_FIRST: [Isa; 5] = [Isa::Avx512, Isa::Avx2, Isa::Neon, Isa::Simd128, Isa::Scalar];
 
-    /// Those that this machine has, the best first; [`Isa::Plain`] is always the last.
+    /// Those that this machine has, the best first; [`Isa::Scalar`] is always the last.
     pub fn available() -> impl Iterator<Item = Isa> {
         Self::BEST_FIRST.into_iter().filter(|isa| isa.entries().is_some())
+    }
+
+    /// The one of this name (`scalar`, `avx2`, `avx512`, `neon`, `simd128`), if this machine has it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::available().find(|isa| isa.name() == name)
+    }
+
+    /// Its name in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Scalar => "scalar",
+            Isa::Avx2 => "avx2",
+            Isa::Avx512 => "avx512",
+            Isa::Neon => "neon",
+            Isa::Simd128 => "simd128",
+        }
+    }
+
+    /// Makes this the instruction set of all kernels detected from now on, for measurements. False if another one was
+    /// chosen before.
+    pub fn choose(self) -> bool {
+        *CHOSEN.get_or_init(|| self) == self
     }
 
     fn entries(self) -> Option<&'static pixels::Entries> {
@@ -61,7 +88,7 @@ impl Isa {
             Isa::Neon if std::arch::is_aarch64_feature_detected!("neon") => Some(&pixels::NEON),
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
             Isa::Simd128 => Some(&pixels::SIMD128),
-            Isa::Plain => Some(&pixels::PLAIN),
+            Isa::Scalar => Some(&pixels::PLAIN),
             _ => None,
         }
     }
@@ -94,9 +121,15 @@ impl Activation {
 }
 
 impl Kernels {
-    /// The best kernels for this machine.
+    /// The best kernels for this machine, or those of the instruction set that was chosen.
     pub fn detect() -> Self {
-        Isa::available().find_map(Self::with).expect("the plain kernels run everywhere")
+        CHOSEN
+            .get()
+            .copied()
+            .into_iter()
+            .chain(Isa::available())
+            .find_map(Self::with)
+            .expect("the plain kernels run everywhere")
     }
 
     /// The kernels of one instruction set, if this machine has it.
