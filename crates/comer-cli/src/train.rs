@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use comer::internal::ModelFile;
 use comer_train::recipe::Recipe;
 use comer_train::run_folder::RunFolder;
 use comer_train::samples::Samples;
@@ -24,6 +25,7 @@ use crate::training::{STOP, View, interrupt, open_backend, provenance, report_sa
   comer train configs/default.toml --data crohme.zip --ink inkml/train --out runs/ink
   comer train configs/default.toml --data crohme.zip --device cpu,cpu --out runs/two-networks
   comer train configs/bundled.toml --data sets --device cpu,cpu --out runs/bundled
+  comer train configs/further.toml --data crohme.zip --from model.safetensors --out runs/further
   comer train configs/by-heart.toml --data crohme.zip --out runs/by-heart
   comer train configs/paper.toml --data crohme.zip --device cuda:0 --out runs/paper")]
 pub struct Arguments {
@@ -41,6 +43,9 @@ pub struct Arguments {
     /// Resume from the checkpoint in the run folder.
     #[arg(long)]
     resume: bool,
+    /// Begin with the weights of a model file instead of random ones. Its vocabulary and shape must be the recipe's.
+    #[arg(long, value_name = "MODEL", conflicts_with = "resume")]
+    from: Option<PathBuf>,
     /// Device: cpu, or wgpu and cuda:0 if the program was built with these features. Several devices, separated by
     /// commas, share the batches of each step; cpu,cpu runs two networks with half of the threads each.
     #[arg(long, default_value = "cpu")]
@@ -65,8 +70,25 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let samples = Samples::open(&arguments.data, &arguments.ink, &recipe, &vocab)?;
     report_samples(&samples);
     ctrlc::set_handler(interrupt).context("cannot handle Ctrl-C")?;
+    let mut provenance = provenance(&arguments.data, &arguments.ink);
+    // A resumed run keeps what its models say of the model that it began with.
+    if let Ok(model) = ModelFile::open(arguments.out.join("last.safetensors"))
+        && let Some(from) = model.provenance.get("from")
+        && arguments.resume
+    {
+        provenance.insert("from".into(), from.clone());
+    }
+    let start = match &arguments.from {
+        Some(path) => {
+            let model = ModelFile::open(path)?;
+            provenance.insert("from".into(), json!(model.provenance));
+            let state = Trainer::start_from(&recipe, &vocab, model);
+            state.map_err(|reason| anyhow!("{}: {reason}", path.display()))?
+        }
+        None => Trainer::start(&recipe, &vocab)?,
+    };
     let (folder, state) = match arguments.resume {
-        false => (RunFolder::create(&arguments.out, &recipe, &text)?, Trainer::start(&recipe, &vocab)?),
+        false => (RunFolder::create(&arguments.out, &recipe, &text)?, start),
         true => RunFolder::resume(&arguments.out, &recipe, &vocab)?,
     };
     if arguments.resume {
@@ -84,7 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         backend: backend.as_mut(),
         folder,
         stop: &STOP,
-        provenance: provenance(&arguments.data, &arguments.ink),
+        provenance,
     };
     let outcome = trainer.run(state, &mut |event| view.show(&event))?;
     view.clear();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use comer::internal::model_file::Provenance;
-use comer::internal::weights::Weights;
+use comer::internal::weights::{Weights, tensor_specs};
 use comer::internal::{ModelFile, Vocab};
 use rayon::prelude::*;
 use serde_json::json;
@@ -98,6 +98,23 @@ impl Trainer<'_> {
             weights.extend(symbol_map(&recipe.model, vocab, recipe.seed));
         }
         Ok(Checkpoint { weights, ..Checkpoint::default() })
+    }
+
+    /// The state before the first step of a run that begins with the weights of a model instead of random ones.
+    pub fn start_from(recipe: &Recipe, vocab: &Vocab, model: ModelFile) -> Result<Checkpoint, String> {
+        if model.vocab != *vocab {
+            return Err("has another vocabulary: its tokens would change their meaning".into());
+        }
+        let mut state = Self::start(recipe, vocab).map_err(|error| error.to_string())?;
+        for spec in tensor_specs(&recipe.model, vocab.len()) {
+            let tensor = model.weights.get(&spec.name);
+            let tensor = tensor.filter(|tensor| tensor.shape == spec.shape).ok_or_else(|| {
+                let found = tensor.map_or("no such tensor".into(), |tensor| format!("{:?}", tensor.shape));
+                format!("{}: {found}, but [model] of the recipe needs {:?}", spec.name, spec.shape)
+            })?;
+            state.weights.insert(spec.name, tensor.clone());
+        }
+        Ok(state)
     }
 
     /// Trains from `state` to the recipe's last epoch.

@@ -139,8 +139,10 @@ proptest! {
                 output
             };
             let (direct, winograd) = (run(Algorithm::Direct), run(Algorithm::Winograd));
+            // The transforms magnify the rounding of the sums, which grows like the root of their length.
+            let allowed = 1.5e-5 * (9.0 * depth as f32).sqrt();
             for (place, (a, b)) in direct.iter().zip(&winograd).enumerate() {
-                prop_assert!((a - b).abs() <= 1e-4, "{:?} {place}: {a} and {b}", kernels.isa());
+                prop_assert!((a - b).abs() <= allowed, "{:?} {place}: {a} and {b}", kernels.isa());
             }
         }
     }
