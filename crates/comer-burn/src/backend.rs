@@ -47,7 +47,8 @@ impl BurnBackend {
         let mut own = weights.clone();
         own.retain(|name, _| !name.starts_with("symbols."));
         let (config, vocab) = (self.config.clone(), self.vocab.clone());
-        let file = ModelFile { config, vocab, provenance: Default::default(), weights: own, language_model: None };
+        let file =
+            ModelFile { config, vocab, provenance: Default::default(), weights: own, language_model: None };
         Ok(Learner {
             model: Comer::new(&file, &self.device)?,
             map: (self.symbols > 0.0).then(|| SymbolMap::new(weights, &self.device)),
