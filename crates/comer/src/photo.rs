@@ -11,7 +11,7 @@ pub mod redraw;
 pub mod shape;
 
 #[cfg(feature = "decode")]
-pub use decode::{MOST_PIXELS, decode};
+pub use decode::{MOST_PIXELS, decode, grey};
 
 use crate::components::{Component, components};
 use crate::error::{Error, Result};

@@ -48,7 +48,8 @@ pub fn decode(bytes: &[u8]) -> Result<Grey> {
     Ok(grey(&decoded))
 }
 
-fn grey(decoded: &DynamicImage) -> Grey {
+/// The grey levels of an image of any kind.
+pub fn grey(decoded: &DynamicImage) -> Grey {
     let (width, height) = (decoded.width() as usize, decoded.height() as usize);
     let levels = if decoded.color().has_alpha() {
         let pixels = decoded.to_luma_alpha8();
