@@ -103,11 +103,16 @@ pub fn recognition_json(recognition: &Recognition) -> Value {
     object
 }
 
-/// Adds where each token was read, and how each region of ink was read.
+/// Adds where each token was read, what else it might be, and how each region of ink was read.
 pub fn add_alignment(object: &mut Value, recognition: &Recognition) {
     let Some(alignment) = &recognition.alignment else { return };
     object["alignment"] =
         json!({ "height": alignment.height, "width": alignment.width, "attention": alignment.attention });
+    for (index, others) in alignment.runners_up.iter().enumerate() {
+        let others =
+            others.iter().map(|other| json!({ "token": other.text, "confidence": other.confidence }));
+        object["tokens"][index]["alternatives"] = others.collect();
+    }
     let region = |region: &Region| {
         json!({
             "left": region.left,

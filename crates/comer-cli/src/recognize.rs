@@ -7,7 +7,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use comer::{AlignmentDetail, Candidate, Input, InputOptions, Recognition, RecognizeOptions, Recognizer};
+use comer::internal::latex::tokenize;
+use comer::{
+    AlignmentDetail, Candidate, Constraints, Input, InputOptions, Recognition, RecognizeOptions, Recognizer,
+};
 use comer_eval::find_files;
 use rayon::prelude::*;
 use serde_json::json;
@@ -23,6 +26,7 @@ use crate::output::{Progress, add_alignment, message, recognition_json};
 #[command(after_help = "Examples:
   comer recognize photo.jpg
   comer recognize --nbest 5 ink.inkml
+  comer recognize --prefix 'f(x) =' function.png
   comer recognize --json scans/ > scans.jsonl
   curl -s https://example.org/formula.png | comer recognize -")]
 pub struct Arguments {
@@ -43,6 +47,9 @@ pub struct Arguments {
     /// With --json: where each token was read, and each region of ink.
     #[arg(long, requires = "json")]
     alignment: bool,
+    /// Find only formulas that start with this LaTeX.
+    #[arg(long, value_name = "LATEX")]
+    prefix: Option<String>,
     #[command(flatten)]
     search: SearchArgs,
     /// Use images as they are (white ink on black): no cleaning, cropping or scaling.
@@ -67,6 +74,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let alignment = if arguments.json { AlignmentDetail::Attention } else { AlignmentDetail::None };
     let search = arguments.search.resolve(arguments.nbest)?;
     let mut options = RecognizeOptions::new().search(search).alignment(alignment);
+    if let Some(prefix) = &arguments.prefix {
+        options = options.constraints(Constraints::new().prefix(tokenize(prefix)));
+    }
     let inputs = collect(&arguments.inputs)?;
     if arguments.debug_image.is_some() && inputs.len() != 1 {
         bail!("--debug-image: expected one input, found {}", inputs.len());

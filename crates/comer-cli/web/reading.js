@@ -131,7 +131,7 @@ export function tokenAlternatives(reading, shown, index) {
     }
   });
   for (const { text, token = text } of reading.formulas[shown].tokens[index].alternatives ?? []) {
-    if (token !== own[index] && !found.has(token)) {
+    if (token !== own[index] && !INKLESS.has(token) && !found.has(token)) {
       found.set(token, -1);
     }
   }

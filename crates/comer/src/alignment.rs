@@ -69,6 +69,8 @@ pub struct Alignment {
     /// For each token the share of each pen stroke in its attention, `[tokens][strokes]`, if the input has strokes. The
     /// shares of a token add up to 1, or to 0 if it attended to no ink.
     pub strokes: Option<Vec<Vec<f32>>>,
+    /// For each token the most likely other ones in its place when written left to right, the most likely first.
+    pub runners_up: Vec<Vec<Token>>,
     /// How much of the ink was attended to.
     pub ink: InkCoverage,
     /// How each direction writes the formula, left to right first. Empty unless [`AlignmentDetail::Full`] was asked for.
@@ -156,6 +158,12 @@ impl Aligner<'_, '_> {
             self.features.width,
             names.zip(attention.iter().map(Vec::as_slice)),
         );
+        let runners_up = |&step: &usize| {
+            let mut others = self.runners_up(tokens[step], &left[step]);
+            others.retain(|token| self.vocab.id(&token.text).is_some_and(|id| id > EOS));
+            others
+        };
+        let runners_up = shown.iter().map(runners_up).collect();
         let mut passes = Vec::new();
         if detail == AlignmentDetail::Full {
             let right = self.trace(tokens, Direction::RightToLeft)?;
@@ -164,7 +172,7 @@ impl Aligner<'_, '_> {
         }
         let (height, width) = (self.features.height, self.features.width);
         let strokes = strokes::shares(self.input, (height, width), &attention);
-        Ok(Alignment { height, width, attention, strokes, ink, passes })
+        Ok(Alignment { height, width, attention, strokes, runners_up, ink, passes })
     }
 
     fn trace(&mut self, tokens: &[TokenId], direction: Direction) -> Result<Vec<StepTrace>> {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::token::TokenId;
 
 /// The input of the attention refinement module (section 3.5 of the paper).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -194,6 +195,9 @@ pub struct SearchConfig {
     pub language_model: bool,
     /// How many answers to return.
     pub answers: usize,
+    /// The token that the formula must have at each position, if it is known; the last one is.
+    #[serde(skip)]
+    pub fixed: Vec<Option<TokenId>>,
 }
 
 impl Default for SearchConfig {
@@ -206,6 +210,7 @@ impl Default for SearchConfig {
             grammar: true,
             language_model: true,
             answers: 1,
+            fixed: Vec::new(),
         }
     }
 }

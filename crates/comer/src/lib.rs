@@ -68,6 +68,10 @@
 //! With [`RecognizeOptions::alignment`], [`Recognition::alignment`] says which cells of the image and which pen strokes each
 //! token was read from, and which ink was missed or read twice. See [`Alignment`].
 //!
+//! # Corrections
+//! [`RecognizeOptions::constraints`] fixes tokens that are known, for instance because a user corrected one; the rest is read
+//! under that condition. [`Alignment::runners_up`] has what else each token might be.
+//!
 //! # Language model
 //! The search can add the probabilities of a language model of formulas to the decoder's. The bundled model has one;
 //! [`Recognizer::load_language_model`] takes one from a file, which `comer train-lm` makes of lists of formulas, and
@@ -84,6 +88,7 @@ pub mod alignment;
 mod checkpoint;
 mod components;
 mod config;
+mod constraints;
 #[cfg(feature = "dataset")]
 mod dataset;
 mod direction;
@@ -111,6 +116,7 @@ mod vocab;
 mod weights;
 
 pub use alignment::{Alignment, AlignmentDetail};
+pub use constraints::Constraints;
 pub use error::{Error, Result};
 pub use image::Image;
 pub use ink::{Ink, InkSymbol, Point, Stroke};

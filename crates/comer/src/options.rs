@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crate::alignment::AlignmentDetail;
 use crate::config::{SearchConfig, Strategy};
+use crate::constraints::Constraints;
 use crate::error::{Error, Result};
 
 /// How to recognise. The default is the paper's joint search with a beam of 10, restricted to well-formed LaTeX and helped
@@ -22,6 +23,7 @@ use crate::error::{Error, Result};
 pub struct RecognizeOptions {
     pub(crate) search: SearchConfig,
     pub(crate) alignment: AlignmentDetail,
+    pub(crate) constraints: Constraints,
     pub(crate) threads: Option<usize>,
     deadline: Option<Instant>,
     cancel: Option<CancelToken>,
@@ -78,6 +80,13 @@ impl RecognizeOptions {
     /// Computes where the tokens of the best candidate were read (default [`AlignmentDetail::None`]).
     pub fn alignment(mut self, detail: AlignmentDetail) -> Self {
         self.alignment = detail;
+        self
+    }
+
+    /// Finds only formulas with these tokens (default: all formulas). Candidates are then searched left to right only, but
+    /// scored in both directions. The fixed tokens count as certain in the confidences.
+    pub fn constraints(mut self, constraints: Constraints) -> Self {
+        self.constraints = constraints;
         self
     }
 

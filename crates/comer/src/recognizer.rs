@@ -142,7 +142,8 @@ impl Recognizer {
     fn run(&self, input: &Input, options: &RecognizeOptions, parallel: bool) -> Result<Recognition> {
         options.search.validate()?;
         let beam = options.search.beam.max(options.search.answers);
-        let search = SearchConfig { beam, ..options.search.clone() };
+        let fixed = options.constraints.resolve(&self.vocab, options.search.max_length - 1)?;
+        let search = SearchConfig { beam, fixed, ..options.search.clone() };
         options.interrupt()?;
         let encode = if parallel { Encoder::encode } else { Encoder::encode_alone };
         let features = encode(&self.encoder, input.image())?;
@@ -156,7 +157,9 @@ impl Recognizer {
             search::search(&mut state, &search, &self.grammar, language_model, &|| options.interrupt())?;
         let mut candidates = answers.iter().map(|answer| self.candidate(answer));
         let best = candidates.next().ok_or_else(|| {
-            let reason = format!("no formula of less than {} tokens was found", search.max_length);
+            let constraints = if search.fixed.is_empty() { "" } else { " with the fixed tokens" };
+            let reason =
+                format!("no formula of less than {} tokens{constraints} was found", search.max_length);
             Error::Image { width: input.image().width(), height: input.image().height(), reason }
         })?;
         let alignment = match options.alignment {

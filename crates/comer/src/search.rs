@@ -5,6 +5,9 @@
 //! 2. Every candidate that can still win is scored in the other direction (see `rescore`).
 //! 3. The best sum of both directions' scores wins.
 //!
+//! Tokens that are known already are fixed: the search from the left writes nothing else at their positions, and the other
+//! direction only scores.
+//!
 //! With a language model, its logarithms times its weight are added to the decoder's wherever formulas are compared.
 
 mod beam;
@@ -36,7 +39,7 @@ pub struct Answer {
 pub struct Opinion {
     /// Which direction.
     pub direction: Direction,
-    /// One for each token as they are printed.
+    /// One for each token as they are printed; 0 where the token was fixed.
     pub tokens: Vec<f32>,
     /// That the formula ends where it does; `None` where the length limit ended it.
     pub end: Option<f32>,
@@ -52,6 +55,14 @@ impl Answer {
     /// The probability that a token is right given those around it, in 0..=1: the geometric mean of the directions'.
     pub fn token_confidence(&self, index: usize) -> f32 {
         self.mean(|opinion| opinion.tokens.get(index).copied().unwrap_or(f32::NEG_INFINITY))
+    }
+
+    /// Makes the fixed tokens certain.
+    fn confirm(&mut self, fixed: &[Option<TokenId>]) {
+        for opinion in &mut self.opinions {
+            let fixed = opinion.tokens.iter_mut().zip(fixed).filter(|(_, fixed)| fixed.is_some());
+            fixed.for_each(|(logarithm, _)| *logarithm = 0.0);
+        }
     }
 
     fn mean(&self, logarithm: impl Fn(&Opinion) -> f32) -> f32 {
@@ -73,8 +84,9 @@ pub fn search(
     let grammar = config.grammar.then_some(grammar);
     let language_model = language_model.filter(|model| config.language_model && model.weight > 0.0);
     let directions: &[Direction] = match config.strategy {
-        Strategy::Joint => &[Direction::LeftToRight, Direction::RightToLeft],
-        Strategy::LeftToRight | Strategy::Greedy => &[Direction::LeftToRight],
+        // From the right, the positions of tokens are not known before the formula is complete.
+        Strategy::Joint if config.fixed.is_empty() => &[Direction::LeftToRight, Direction::RightToLeft],
+        _ => &[Direction::LeftToRight],
     };
     let mut sides: Vec<Side> =
         directions.iter().map(|&direction| Side::new(direction, config, grammar, language_model)).collect();
@@ -108,6 +120,7 @@ pub fn search(
     };
     answers.sort_by(|a, b| b.score.total_cmp(&a.score));
     answers.truncate(config.answers);
+    answers.iter_mut().for_each(|answer| answer.confirm(&config.fixed));
     Ok(answers)
 }
 

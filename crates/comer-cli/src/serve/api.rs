@@ -89,6 +89,10 @@ fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<
             let detail = format!("not finished within {} seconds", state.limits.work_time.as_secs_f64());
             Problem::busy(detail, 1)
         }
+        // The query is at fault, not the picture.
+        error @ (comer::Error::UnknownToken { .. } | comer::Error::Config { .. }) => {
+            Problem::bad_request(error.to_string())
+        }
         error => Problem::unreadable(error.to_string()),
     };
     let input = upload.read(wanted.raw, &state.limits)?;
@@ -96,6 +100,7 @@ fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<
     let options = RecognizeOptions::new()
         .search(wanted.search.clone())
         .alignment(detail)
+        .constraints(wanted.constraints.clone())
         .threads(1)
         .cancel_token(&stop.token)
         .deadline(stop.deadline.into_std());

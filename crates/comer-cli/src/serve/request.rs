@@ -4,7 +4,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Multipart, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use comer::internal::config::{SearchConfig, Strategy};
-use comer::{AlignmentDetail, Ink, Input, InputOptions};
+use comer::{AlignmentDetail, Constraints, Ink, Input, InputOptions};
 
 use super::limits::Limits;
 use super::problem::Problem;
@@ -14,6 +14,7 @@ use super::problem::Problem;
 pub struct Wanted {
     pub search: SearchConfig,
     pub alignment: AlignmentDetail,
+    pub constraints: Constraints,
     /// Whether to add MathML.
     pub mathml: bool,
     /// Whether images are white ink on black already.
@@ -64,11 +65,16 @@ impl Wanted {
                     let detail = if flag()? { AlignmentDetail::Attention } else { AlignmentDetail::None };
                     wanted.alignment = detail;
                 }
+                "constraints" => {
+                    let constraints = Constraints::from_json(value);
+                    wanted.constraints =
+                        constraints.map_err(|error| Problem::bad_request(error.to_string()))?;
+                }
                 "mathml" => wanted.mathml = flag()?,
                 "raw" => wanted.raw = flag()?,
                 "explain" => wanted.explain = flag()?,
                 _ => {
-                    let known = "nbest, beam, greedy, alignment, mathml, raw, explain";
+                    let known = "nbest, beam, greedy, alignment, constraints, mathml, raw, explain";
                     return Err(Problem::bad_request(format!(
                         "unknown parameter {name:?}, expected {known}"
                     )));

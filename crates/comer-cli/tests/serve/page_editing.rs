@@ -321,7 +321,7 @@ fn a_doubtful_symbol_is_corrected_and_the_rest_read_again() {
     assert_eq!(browser.log(), Vec::<String>::new());
 }
 
-/// Without constraints, an alternative shows the best formula that has it.
+/// The same with the server: its search keeps what stands before the symbol, and the choice is certain.
 #[test]
 fn a_doubtful_symbol_offers_other_readings() {
     let Some((_server, browser)) = open(1280, 860) else { return };
@@ -334,6 +334,14 @@ fn a_doubtful_symbol_offers_other_readings() {
     let wanted = browser.text("#menu button");
     browser.click("#menu button");
     browser.wait("another formula", &format!("return $('#latex').value !== {};", json!(before)));
+    wait_for_reading(&browser);
     assert!(browser.value("#latex").contains(&wanted), "{wanted}: {}", browser.value("#latex"));
+    let corrected = browser.run(
+        "const { constraints: { prefix }, reading: { formulas: [{ tokens }] } } = $('comer-ink').snapshot;
+         return [prefix.at(-1), tokens[prefix.length - 1], prefix.every((text, index) => tokens[index].text === text)];",
+        json!([]),
+    );
+    assert_eq!((&corrected[0], &corrected[2]), (&json!(wanted), &json!(true)));
+    assert_eq!(corrected[1]["confidence"], json!(1), "{corrected}");
     assert_eq!(browser.log(), Vec::<String>::new());
 }

@@ -169,6 +169,11 @@ impl<'a> Side<'a> {
             }
             let tokens = logarithms.iter().enumerate();
             let tokens = tokens.filter(|&(token, _)| beam.state.is_none() || self.allowed[token]);
+            let tokens = tokens.filter(|&(token, _)| match self.config.fixed.get(length - 1) {
+                Some(Some(fixed)) => token == usize::from(*fixed),
+                Some(None) => token != end,
+                None => true,
+            });
             let sums = tokens.map(|(token, logarithm)| (beam.sum + logarithm, row * vocab + token));
             let Some((model, state)) = self.language_model.zip(beam.language.as_ref()) else {
                 self.sums.extend(sums);

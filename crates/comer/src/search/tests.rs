@@ -78,8 +78,9 @@ fn letters() -> (Vocab, Grammar) {
     (vocab, grammar)
 }
 
-/// Every formula of at most `longest` letters with its best joint score, the best first.
-fn all_formulas(fake: &Fake, longest: usize) -> Vec<(f32, Vec<TokenId>)> {
+/// Every formula of at most `longest` letters with its best joint score, the best first. `from_left`: only that direction
+/// finds formulas.
+fn all_formulas(fake: &Fake, longest: usize, from_left: bool) -> Vec<(f32, Vec<TokenId>)> {
     let mut formulas: Vec<Vec<TokenId>> = vec![Vec::new()];
     for index in 0.. {
         let Some(formula) = formulas.get(index).filter(|formula| formula.len() < longest).cloned() else {
@@ -94,7 +95,8 @@ fn all_formulas(fake: &Fake, longest: usize) -> Vec<(f32, Vec<TokenId>)> {
         });
         // At the length limit the direction that found it does not have to say that it ends.
         let [(left, left_end), (right, right_end)] = sums;
-        let unsaid = if formula.len() == longest { left_end.min(right_end) } else { 0.0 };
+        let unsaid = if from_left { left_end } else { left_end.min(right_end) };
+        let unsaid = if formula.len() == longest { unsaid } else { 0.0 };
         ((left + right - unsaid) / (formula.len() + 1) as f32, formula)
     };
     let mut scored: Vec<_> = formulas.into_iter().map(score).collect();
@@ -115,11 +117,51 @@ fn a_beam_as_wide_as_the_world_finds_the_best_formulas_of_all() {
             ..Default::default()
         };
         let found = search(&mut fake, &config, &grammar, None, &|| Ok(())).unwrap();
-        let expected = all_formulas(&fake, 4);
+        let expected = all_formulas(&fake, 4, false);
         assert_eq!(found.len(), 4);
         for (found, (score, tokens)) in found.iter().zip(&expected) {
             assert!((found.score - score).abs() < 1e-5, "seed {seed}: {} {score}", found.score);
             assert_eq!(&found.tokens, tokens, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn fixed_tokens_leave_the_best_formulas_that_have_them() {
+    let (_, grammar) = letters();
+    for (seed, fixed) in
+        [vec![Some(4)], vec![Some(3), Some(3)], vec![None, Some(5)], vec![None, None, Some(3)]]
+            .into_iter()
+            .cycle()
+            .take(40)
+            .enumerate()
+    {
+        let mut fake = Fake::new(6, seed as u64, [1.0, 4.0, 12.0][seed % 3]);
+        let grammar_on = seed % 2 == 0;
+        let config = SearchConfig {
+            beam: 700,
+            max_length: 5,
+            answers: 4,
+            grammar: grammar_on,
+            fixed: fixed.clone(),
+            ..Default::default()
+        };
+        let found = search(&mut fake, &config, &grammar, None, &|| Ok(())).unwrap();
+        let has_them = |tokens: &[TokenId]| {
+            let mut pairs = fixed.iter().zip(0..);
+            pairs.all(|(fixed, position)| {
+                tokens.get(position).is_some_and(|&token| fixed.is_none_or(|fixed| fixed == token))
+            })
+        };
+        let expected = all_formulas(&fake, 4, true);
+        let expected: Vec<_> = expected.iter().filter(|(_, tokens)| has_them(tokens)).take(4).collect();
+        assert_eq!(found.len(), 4);
+        for (found, (score, tokens)) in found.iter().zip(expected) {
+            assert_eq!(&found.tokens, tokens, "seed {seed}");
+            assert!((found.score - score).abs() < 1e-5, "seed {seed}: {} {score}", found.score);
+            for (position, fixed) in fixed.iter().enumerate() {
+                assert_eq!(found.token_confidence(position) == 1.0, fixed.is_some(), "seed {seed}");
+            }
         }
     }
 }

@@ -62,8 +62,16 @@ async fn check_good_requests(asker: &Asker) {
     let tokens = answer["tokens"].as_array().unwrap().len();
     let strokes = answer["alignment"]["strokes"].as_array().unwrap();
     assert_eq!((strokes.len(), strokes[0].as_array().unwrap().len()), (tokens, 2));
+    let others = answer["tokens"][0]["alternatives"].as_array().unwrap();
+    assert!(others[0]["token"].is_string() && others[0]["confidence"].as_f64() <= Some(1.0), "{others:?}");
     assert!(answer["mathml"].as_str().unwrap().starts_with("<math"), "{}", answer["mathml"]);
     assert!(answer["alternatives"][1]["mathml"].is_string() && answer["milliseconds"].is_number());
+
+    let constraints = r#"%7B%22prefix%22:[%22y%22,%22=%22],%22tokens%22:%7B%223%22:%22z%22%7D%7D"#;
+    let path = format!("/api/recognize?constraints={constraints}");
+    let answer = asker.ask("POST", &path, "application/json", STROKES).await.json();
+    let token = |index: usize| &answer["tokens"][index]["token"];
+    assert_eq!([token(0), token(1), token(3)], ["y", "=", "z"], "{answer}");
 
     let mathml = asker.ask("POST", "/api/mathml", "text/plain", r"\frac{1}{x}").await;
     assert!(mathml.json()["mathml"].as_str().unwrap().contains("<mfrac"), "{mathml:?}");
@@ -152,6 +160,9 @@ async fn check_bad_requests(asker: &Asker) {
         ("beam=51", "beam"),
         ("alignment=yes", "alignment"),
         ("n=1", "\"n\""),
+        ("constraints=x", "constraints"),
+        ("constraints=%7B%22prefix%22:[%22nothing%22]%7D", "\"nothing\""),
+        ("constraints=%7B%22tokens%22:%7B%22999%22:%22x%22%7D%7D", "positions below 199"),
     ] {
         let answer = asker.ask("POST", &format!("/api/recognize?{query}"), "image/png", cross()).await;
         assert_problem(&answer, 400, word, query);
