@@ -28,9 +28,9 @@ pub struct BurnBackend {
     device: Device,
 }
 
-/// All that is learnt.
+/// The model and, for the symbol loss, its classifier.
 #[derive(Module, Debug)]
-struct Learner {
+struct TrainableModel {
     model: Comer,
     map: Option<SymbolMap>,
 }
@@ -43,13 +43,13 @@ impl BurnBackend {
         Self { config: recipe.model.clone(), vocab, label_smoothing, symbols, device }
     }
 
-    fn learner(&self, weights: &Weights) -> Result<Learner> {
+    fn network(&self, weights: &Weights) -> Result<TrainableModel> {
         let mut own = weights.clone();
         own.retain(|name, _| !name.starts_with("symbols."));
         let (config, vocab) = (self.config.clone(), self.vocab.clone());
         let file =
             ModelFile { config, vocab, provenance: Default::default(), weights: own, language_model: None };
-        Ok(Learner {
+        Ok(TrainableModel {
             model: Comer::new(&file, &self.device)?,
             map: (self.symbols > 0.0).then(|| SymbolMap::new(weights, &self.device)),
         })
@@ -58,32 +58,32 @@ impl BurnBackend {
 
 impl Backend for BurnBackend {
     fn batch(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<BatchOutput> {
-        let learner = self.learner(weights)?;
-        let model = &learner.model;
+        let network = self.network(weights)?;
+        let model = &network.model;
         self.device.seed(seed);
         let (pictures, padding) = picture_tensors(&PaddedBatch::new(&batch.pictures), &self.device);
         let targets = Targets::new(&batch.formulas);
         let cells = model.encoder().cells(pictures);
-        let named = learner.map.as_ref().map(|map| map.loss(cells.clone(), &batch.pictures, &batch.symbols));
+        let named = network.map.as_ref().map(|map| map.loss(cells.clone(), &batch.pictures, &batch.symbols));
         let (features, padding) = model.encoder().place(cells, &padding);
         let decoded = model.read(features, &padding, targets.inputs(&self.device));
         let correct = targets.correct(decoded.logits.clone());
         let loss = targets.smooth_loss(decoded.logits, self.label_smoothing);
-        let (value, symbols) = (number(&loss), named.as_ref().map_or(0.0, number));
+        let (value, symbol_loss) = (number(&loss), named.as_ref().map_or(0.0, number));
         let total = match named {
             Some(named) => loss + named * self.symbols,
             None => loss,
         };
-        let gradients = GradientsParams::from_grads(total.backward(), &learner);
+        let gradients = GradientsParams::from_grads(total.backward(), &network);
         let mut collector = Collector { gradients: &gradients, path: Vec::new(), found: Weights::new() };
-        learner.visit(&mut collector);
+        network.visit(&mut collector);
         let mut running = model.weights();
         let specs = tensor_specs(&self.config, self.vocab.len());
         let trainable: BTreeMap<&str, bool> =
             specs.iter().map(|spec| (spec.name.as_str(), spec.trainable)).collect();
         running.retain(|name, _| !trainable[name.as_str()]);
         let gradients = collector.found;
-        Ok(BatchOutput { loss: value, answers: targets.count(), correct, symbols, gradients, running })
+        Ok(BatchOutput { loss: value, targets: targets.count(), correct, symbol_loss, gradients, running })
     }
 }
 

@@ -110,7 +110,7 @@ fn a_step_is_that_of_the_plain_model_on_pictures_of_one_size() {
         let network = network(&file, 3);
         let step = network.step(&pixels, Grid::new(vec![(height, width); 3]), &formulas);
         assert!((step.loss - f64::from(expected[0])).abs() <= 1e-5, "{name}: {} {expected:?}", step.loss);
-        assert_eq!(step.answers, 30);
+        assert_eq!(step.targets, 30);
         compare(name, &step.gradients, &gradients, 1e-4);
 
         // The running statistics follow those of the step; the refinement's more than once.

@@ -92,10 +92,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         true => RunFolder::resume(&arguments.out, &recipe, &vocab)?,
     };
     if arguments.resume {
-        let place = &state.place;
+        let progress = &state.progress;
         message(format_args!(
             "resuming after epoch {}, batch {}, step {}",
-            place.epoch, place.batch, place.step
+            progress.epoch, progress.batch, progress.step
         ));
     }
     let mut view = View::new(&recipe);

@@ -338,7 +338,7 @@ fn bad_requests_are_refused_before_anything_is_written() {
     let out = place.out("run");
     let cases: [(PathBuf, &[&str], &str); 4] = [
         (place.out("missing.toml"), &[], "missing.toml"),
-        (good.clone(), &["--resume"], "holds no checkpoint"),
+        (good.clone(), &["--resume"], "contains no checkpoint"),
         (good.clone(), &["--device", "gpu"], "device"),
         (good, &["--vocab", "nowhere.txt"], "nowhere.txt"),
     ];
@@ -363,7 +363,7 @@ fn a_run_goes_on_only_by_a_recipe_that_fits_it() {
         ("kind = \"adamw\"", "kind = \"sgd\"", "another optimizer.kind"),
         ("average = 0.9", "average = 0.0", "another optimizer.average"),
         ("label_smoothing = 0.02", "symbols = 0.5", "another loss.symbols"),
-        ("epochs = 4", "epochs = 3", "has done 4 epochs, more than the recipe's 3"),
+        ("epochs = 4", "epochs = 3", "has completed 4 epochs, more than the 3 of the recipe"),
     ] {
         let output = place.train(&place.recipe(&[(old, new)]), &out, &["--resume"]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");

@@ -15,7 +15,7 @@ use comer::internal::{ModelConfig, ModelFile, TokenId, Vocab};
 use comer_testing::cpu_time;
 use comer_train::cpu::{Grid, Network, Reading};
 use comer_train::initial::random_model;
-use comer_train::optimizer::Memory;
+use comer_train::optimizer::OptimizerState;
 use comer_train::recipe::Optimizer;
 
 /// Pictures, height, width, tokens.
@@ -67,13 +67,13 @@ fn main() {
 
 /// Steps over batches of pictures in their own sizes, as in training.
 fn measure_batches(model: &ModelFile, batches: &[Vec<[usize; 3]>], threads: usize) {
-    let (mut weights, mut memory) = (model.weights.clone(), Memory::default());
+    let (mut weights, mut optimizer) = (model.weights.clone(), OptimizerState::default());
     let pictures: usize = batches.iter().map(Vec::len).sum();
     let mut spent = (Duration::ZERO, Duration::ZERO);
     for sizes in batches {
         let batch = batch(sizes);
         let clock = Clock::start();
-        step(&model.config, &mut weights, &mut memory, &batch);
+        step(&model.config, &mut weights, &mut optimizer, &batch);
         spent = (spent.0 + cpu_time() - clock.cpu, spent.1 + clock.wall.elapsed());
     }
     let each = |time: Duration| time.as_secs_f64() * 1e3 / pictures as f64;
@@ -87,11 +87,11 @@ fn measure_batches(model: &ModelFile, batches: &[Vec<[usize; 3]>], threads: usiz
 }
 
 /// A whole training step.
-fn step(config: &ModelConfig, weights: &mut Weights, memory: &mut Memory, batch: &Batch) {
+fn step(config: &ModelConfig, weights: &mut Weights, optimizer: &mut OptimizerState, batch: &Batch) {
     let network = Network { config, weights, seed: 1, label_smoothing: 0.0, symbols: None };
     let step = network.step(&batch.pixels, Grid::new(batch.sizes.clone()), &batch.formulas);
     // A rate of nothing: random formulas teach nothing.
-    memory.step(&Optimizer { rate: 0.0, ..Optimizer::default() }, 0.0, weights, &step.gradients, 1.0);
+    optimizer.step(&Optimizer { rate: 0.0, ..Optimizer::default() }, 0.0, weights, &step.gradients, 1.0);
 }
 
 /// The most memory that this process has had, in MB.
@@ -104,7 +104,7 @@ fn peak_memory() -> u64 {
 fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize) {
     let [count, height, width, tokens] = shape;
     let batch = batch(&vec![[height, width, tokens]; count]);
-    let (mut weights, mut memory) = (model.weights.clone(), Memory::default());
+    let (mut weights, mut optimizer) = (model.weights.clone(), OptimizerState::default());
     println!("{count} pictures of {height} x {width} with {tokens} tokens, {threads} thread(s):");
     let names = ["DenseNet forward", "decoder", "DenseNet backward", "a whole step"];
     let mut best = [(Duration::MAX, Duration::MAX); 4];
@@ -126,7 +126,7 @@ fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize) 
         lap(1);
         net.backward(&tape, &gradient);
         lap(2);
-        step(&model.config, &mut weights, &mut memory, &batch);
+        step(&model.config, &mut weights, &mut optimizer, &batch);
         lap(3);
     }
     let operations = 3.0 * densenet_operations(&model.config, &batch) as f64;

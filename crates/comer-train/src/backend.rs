@@ -1,4 +1,4 @@
-//! Backends compute the gradients of a batch: this machine's processor, or whatever else a program brings along.
+//! Backends compute the gradients of a batch: the CPU, or a device that the program adds.
 
 use comer::Image;
 use comer::internal::config::ModelConfig;
@@ -10,20 +10,20 @@ use crate::cpu::{self, Grid, NormStatistics};
 use crate::error::{Error, Result};
 use crate::recipe::{Loss, Recipe};
 
-/// How far a batch norm's running statistics move towards those of a batch, as in PyTorch.
+/// The momentum of the running statistics of batch norms, as in PyTorch.
 pub const NORM_MOMENTUM: f64 = 0.1;
 
 /// The loss and the gradients of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BatchOutput {
-    /// Cross entropy, the mean over the answers.
+    /// Cross entropy, the mean over the target tokens.
     pub loss: f64,
-    /// Tokens that were asked for.
-    pub answers: usize,
-    /// Those of them that were found the likeliest.
+    /// Number of target tokens.
+    pub targets: usize,
+    /// Target tokens with the highest probability.
     pub correct: usize,
-    /// The second loss, that of the cells' symbols; 0 if the recipe does not ask for it.
-    pub symbols: f64,
+    /// The auxiliary loss over the symbols of the cells; 0 without it.
+    pub symbol_loss: f64,
     /// The gradient of each trainable tensor.
     pub gradients: Weights,
     /// The running statistics after the batch.
@@ -32,17 +32,17 @@ pub struct BatchOutput {
 
 /// Computes the loss and the gradients of batches.
 pub trait Backend: Send {
-    /// The loss and the gradients of a batch. The same for the same seed.
+    /// The loss and the gradients of a batch. Deterministic for a seed.
     fn batch(&mut self, weights: &Weights, batch: &Batch, seed: u64) -> Result<BatchOutput>;
 
-    /// The outputs of several batches from the same weights, in their order; batch `i` has the seed `seed + i`.
+    /// The outputs of several batches for the same weights, in order; batch `i` has the seed `seed + i`.
     fn batches(&mut self, weights: &Weights, batches: &[Batch], seed: u64) -> Result<Vec<BatchOutput>> {
         let numbered = batches.iter().zip(seed..);
         numbered.map(|(batch, seed)| self.batch(weights, batch, seed)).collect()
     }
 }
 
-/// The network on this machine's processor, by our own kernels. Pictures and formulas keep their own sizes.
+/// The network on the CPU, with the kernels of this workspace. Pictures and formulas are not padded.
 pub struct CpuBackend {
     config: ModelConfig,
     label_smoothing: f32,
@@ -62,10 +62,10 @@ impl CpuBackend {
         }
     }
 
-    /// The same with threads of its own, for one of several on this machine: none waits for another.
+    /// Uses its own thread pool, so that several backends on one machine do not wait for each other.
     pub fn with_threads(self, threads: usize) -> Result<Self> {
         let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|error| Error::Data(format!("threads cannot be started: {error}")))?;
+        let pool = pool.map_err(|error| Error::Data(format!("cannot start threads: {error}")))?;
         Ok(Self { threads: Some(pool), ..self })
     }
 }
@@ -90,19 +90,19 @@ impl Backend for CpuBackend {
         };
         let mut running = Weights::new();
         for statistics in &step.statistics {
-            follow(statistics, weights, &mut running);
+            update_running(statistics, weights, &mut running);
         }
-        let cpu::Step { loss, answers, correct, symbols, gradients, .. } = step;
-        Ok(BatchOutput { loss, answers, correct, symbols, gradients, running })
+        let cpu::StepOutput { loss, targets, correct, symbol_loss, gradients, .. } = step;
+        Ok(BatchOutput { loss, targets, correct, symbol_loss, gradients, running })
     }
 }
 
-/// Moves a norm's running statistics towards those of a batch; the variance, as in PyTorch, towards the unbiased one.
-fn follow(batch: &NormStatistics, weights: &Weights, running: &mut Weights) {
+/// Updates the running statistics of a norm with those of a batch. As in PyTorch, the running variance is unbiased.
+fn update_running(batch: &NormStatistics, weights: &Weights, running: &mut Weights) {
     let unbiased = batch.count as f32 / (batch.count as f32 - 1.0).max(1.0);
     for (leaf, new, factor) in [("mean", &batch.mean, 1.0), ("variance", &batch.variance, unbiased)] {
         let name = format!("{}.{leaf}", batch.path);
-        // A norm that is used more than once in a batch follows each time.
+        // A norm that is used more than once in a batch is updated each time.
         let old = running.get(&name).unwrap_or(&weights[&name]);
         let share = NORM_MOMENTUM as f32;
         let mix = |(&old, &new): (&f32, &f32)| old * (1.0 - share) + new * factor * share;
@@ -129,7 +129,7 @@ impl Backend for DataParallel {
             };
             let threads: Vec<_> =
                 self.0.iter_mut().enumerate().map(|backend| scope.spawn(move || work(backend))).collect();
-            threads.into_iter().map(|thread| thread.join().expect("a backend has panicked")).collect()
+            threads.into_iter().map(|thread| thread.join().expect("a backend panicked")).collect()
         });
         let mut shares: Vec<_> = shares.into_iter().map(Vec::into_iter).collect();
         (0..batches.len())
@@ -138,8 +138,8 @@ impl Backend for DataParallel {
     }
 }
 
-/// The backend for a comma-separated list of devices. `cpu` is this machine's processor; several of it share its
-/// threads. Other names are left to `other`, which knows what else the program was built with.
+/// The backend for a comma-separated list of devices. Several `cpu` entries share the threads of the machine. `other`
+/// opens the devices of any other name.
 pub fn by_name(
     names: &str,
     recipe: &Recipe,

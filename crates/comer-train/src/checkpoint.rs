@@ -1,4 +1,4 @@
-//! A checkpoint: all that a run needs to go on exactly, in one file that is written beside and renamed.
+//! Checkpoints: everything that a run needs to resume exactly, in one file that is written atomically.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -10,55 +10,57 @@ use safetensors::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::optimizer::Memory;
+use crate::optimizer::OptimizerState;
 use crate::schedule::Plateau;
 
-/// Where a run is. Everything random depends on the seed and on this place, so that there are no generators to keep.
+/// How far a run is. Random numbers depend only on the seed and on this, so no generator state is stored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Place {
-    /// Epochs done.
+pub struct TrainingProgress {
+    /// Completed epochs.
     pub epoch: usize,
-    /// Batches of the epoch done.
+    /// Completed batches of the current epoch.
     pub batch: usize,
-    /// Steps done in all.
+    /// Completed steps of the run.
     pub step: u64,
-    /// Seconds of training in all.
+    /// Seconds of training so far.
     pub seconds: f64,
-    /// The ExpRate of these very weights, if they were validated.
+    /// The ExpRate of exactly these weights, if they were validated.
     #[serde(default)]
     pub exp_rate: Option<f64>,
-    /// Of the schedule.
+    /// State of the learning rate schedule.
     pub plateau: Plateau,
-    /// Of the epoch so far.
-    pub tally: Tally,
-    /// Lengths of the log and of the metrics: what stands behind them was written by steps that are done again.
+    /// Sums over the current epoch.
+    #[serde(rename = "tally")]
+    pub totals: EpochTotals,
+    /// Lengths of the log and the metrics. Anything after them was written by steps that a resumed run repeats.
     pub written: [u64; 2],
 }
 
 /// Sums over an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tally {
-    /// Of the loss over all answers.
+pub struct EpochTotals {
+    /// Sum of the loss over all target tokens.
     pub loss: f64,
-    /// Tokens that were asked for.
-    pub answers: usize,
-    /// Those that were found.
+    /// Target tokens.
+    #[serde(rename = "answers")]
+    pub targets: usize,
+    /// Target tokens that were predicted correctly.
     pub correct: usize,
-    /// Pictures seen.
+    /// Training pictures.
     pub pictures: usize,
-    /// Seconds spent.
+    /// Elapsed seconds.
     pub seconds: f64,
 }
 
-/// All that a run needs to go on.
+/// Everything that a run needs to resume.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checkpoint {
-    /// Where the run is.
-    pub place: Place,
-    /// The weights, the running statistics included.
+    /// How far the run is.
+    pub progress: TrainingProgress,
+    /// The weights, including running statistics.
     pub weights: Weights,
-    /// What the optimiser remembers.
-    pub memory: Memory,
+    /// Moments and averaged weights.
+    pub optimizer: OptimizerState,
 }
 
 const FORMAT: &str = "comer checkpoint 1";
@@ -66,12 +68,12 @@ const GROUPS: [&str; 4] = ["weights", "first", "second", "average"];
 
 impl Checkpoint {
     fn groups(&self) -> [&Weights; 4] {
-        [&self.weights, &self.memory.first, &self.memory.second, &self.memory.average]
+        [&self.weights, &self.optimizer.first, &self.optimizer.second, &self.optimizer.average]
     }
 
-    /// Writes the checkpoint; an old one stays whole until the new one is.
+    /// Writes the checkpoint atomically: an existing file stays intact until the new one is complete.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let wrong = |reason: String| Error::Run { path: path.into(), reason };
+        let invalid = |reason: String| Error::Run { path: path.into(), reason };
         let mut tensors: BTreeMap<String, (&[usize], Vec<u8>)> = BTreeMap::new();
         for (group, weights) in GROUPS.iter().zip(self.groups()) {
             for (name, Tensor { shape, data }) in weights {
@@ -79,22 +81,22 @@ impl Checkpoint {
                 tensors.insert(format!("{group}/{name}"), (shape, bytes));
             }
         }
-        let place =
-            serde_json::to_string(&(&self.place, self.memory.steps)).map_err(|e| wrong(e.to_string()))?;
-        let checksum = checksum(&place, tensors.values().map(|(_, bytes)| &bytes[..]));
-        let metadata = [("format", FORMAT.to_string()), ("place", place), ("checksum", checksum)];
+        let progress = serde_json::to_string(&(&self.progress, self.optimizer.steps))
+            .map_err(|e| invalid(e.to_string()))?;
+        let checksum = checksum(&progress, tensors.values().map(|(_, bytes)| &bytes[..]));
+        let metadata = [("format", FORMAT.to_string()), ("place", progress), ("checksum", checksum)];
         let metadata = metadata.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
         let views: Vec<(&String, TensorView)> = tensors
             .iter()
             .map(|(name, (shape, bytes))| Ok((name, TensorView::new(Dtype::F32, shape.to_vec(), bytes)?)))
             .collect::<Result<_, safetensors::SafeTensorError>>()
-            .map_err(|error| wrong(error.to_string()))?;
+            .map_err(|error| invalid(error.to_string()))?;
         let bytes =
-            safetensors::serialize(views, Some(metadata)).map_err(|error| wrong(error.to_string()))?;
+            safetensors::serialize(views, Some(metadata)).map_err(|error| invalid(error.to_string()))?;
         Ok(write_atomic(path, &bytes)?)
     }
 
-    /// Reads a checkpoint and checks that it is whole.
+    /// Reads a checkpoint and verifies its checksum.
     pub fn open(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|reason| Error::File { path: path.into(), reason })?;
         read(&bytes).map_err(|reason| Error::Run { path: path.into(), reason })
@@ -114,11 +116,12 @@ fn read(bytes: &[u8]) -> Result<Checkpoint, String> {
     if checksum(entry("place"), tensors.values().map(|view| view.data())) != entry("checksum") {
         return Err("its checksum is wrong: the file is damaged".into());
     }
-    let (place, steps) = serde_json::from_str(entry("place")).map_err(|error| error.to_string())?;
-    let mut checkpoint = Checkpoint { place, ..Checkpoint::default() };
-    checkpoint.memory.steps = steps;
+    let (progress, steps) = serde_json::from_str(entry("place")).map_err(|error| error.to_string())?;
+    let mut checkpoint = Checkpoint { progress, ..Checkpoint::default() };
+    checkpoint.optimizer.steps = steps;
     for (name, view) in tensors {
-        let (group, name) = name.split_once('/').ok_or_else(|| format!("has a tensor {name} of no group"))?;
+        let (group, name) =
+            name.split_once('/').ok_or_else(|| format!("has a tensor {name:?} without a group"))?;
         if view.dtype() != Dtype::F32 {
             return Err(format!("tensor {name} is {:?}, expected F32", view.dtype()));
         }
@@ -126,9 +129,9 @@ fn read(bytes: &[u8]) -> Result<Checkpoint, String> {
         let tensor = Tensor { shape: view.shape().to_vec(), data: numbers.collect() };
         let weights = match group {
             "weights" => &mut checkpoint.weights,
-            "first" => &mut checkpoint.memory.first,
-            "second" => &mut checkpoint.memory.second,
-            "average" => &mut checkpoint.memory.average,
+            "first" => &mut checkpoint.optimizer.first,
+            "second" => &mut checkpoint.optimizer.second,
+            "average" => &mut checkpoint.optimizer.average,
             _ => return Err(format!("has a tensor of the group {group:?}, expected one of {GROUPS:?}")),
         };
         weights.insert(name.to_string(), tensor);
@@ -136,9 +139,9 @@ fn read(bytes: &[u8]) -> Result<Checkpoint, String> {
     Ok(checkpoint)
 }
 
-fn checksum<'a>(place: &str, tensors: impl Iterator<Item = &'a [u8]>) -> String {
+fn checksum<'a>(progress: &str, tensors: impl Iterator<Item = &'a [u8]>) -> String {
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(place.as_bytes());
+    hasher.update(progress.as_bytes());
     tensors.for_each(|bytes| hasher.update(bytes));
     format!("{:08x}", hasher.finalize())
 }
@@ -148,18 +151,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checkpoint_comes_back_as_it_was_and_damage_is_seen() {
+    fn checkpoints_round_trip_and_damage_is_detected() {
         let tensors = |value: f32| {
             Weights::from([(
                 "a.weight".into(),
                 Tensor { shape: vec![2], data: vec![value, f32::MIN_POSITIVE] },
             )])
         };
-        let place =
-            Place { epoch: 3, batch: 17, step: 999, seconds: 1.5, written: [5, 6], ..Place::default() };
-        let memory =
-            Memory { steps: 999, first: tensors(2.0), second: tensors(3.0), average: Weights::new() };
-        let checkpoint = Checkpoint { place, weights: tensors(1.0), memory };
+        let progress = TrainingProgress {
+            epoch: 3,
+            batch: 17,
+            step: 999,
+            seconds: 1.5,
+            written: [5, 6],
+            ..TrainingProgress::default()
+        };
+        let optimizer =
+            OptimizerState { steps: 999, first: tensors(2.0), second: tensors(3.0), average: Weights::new() };
+        let checkpoint = Checkpoint { progress, weights: tensors(1.0), optimizer };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("checkpoint");
         checkpoint.save(&path).unwrap();

@@ -1,17 +1,17 @@
-//! The curves of a run as one SVG: the loss and the shares that are right, by epoch.
+//! The curves of a run as one SVG: loss, token accuracy and ExpRate by epoch.
 
 use std::fmt::Write;
 
-/// One row of the metrics.
+/// The metrics of one epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Row {
-    /// Epochs done, from 1.
+pub struct EpochMetrics {
+    /// Number of the epoch, from 1.
     pub epoch: usize,
-    /// The mean loss in training.
+    /// The mean training loss.
     pub loss: f64,
-    /// The share of tokens found in training.
+    /// The share of training tokens that were predicted correctly.
     pub tokens: f64,
-    /// ExpRate by token match on the hold-out, if it was validated.
+    /// ExpRate (token match) of the validation, if there was one.
     pub exp_rate: Option<f64>,
 }
 
@@ -19,8 +19,8 @@ const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 200.0;
 const LEFT: f64 = 48.0;
 
-/// The curves of these rows.
-pub fn svg(title: &str, rows: &[Row]) -> String {
+/// Draws the curves.
+pub fn svg(title: &str, rows: &[EpochMetrics]) -> String {
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"{LEFT}\" y=\"18\" font-weight=\"bold\">{}</text>\n",
@@ -32,20 +32,20 @@ pub fn svg(title: &str, rows: &[Row]) -> String {
     let losses: Vec<(usize, f64)> = rows.iter().map(|row| (row.epoch, row.loss)).collect();
     let tokens: Vec<(usize, f64)> = rows.iter().map(|row| (row.epoch, row.tokens)).collect();
     let rates: Vec<(usize, f64)> = rows.iter().filter_map(|row| Some((row.epoch, row.exp_rate?))).collect();
-    panel(&mut text, 40.0, highest, "loss in training", &[("#c33", &losses)]);
+    panel(&mut text, 40.0, highest, "training loss", &[("#c33", &losses)]);
     let parts = [("#888", &tokens[..]), ("#26c", &rates[..])];
     panel(
         &mut text,
         80.0 + HEIGHT,
         1.0,
-        "tokens found in training (grey), ExpRate on the hold-out (blue)",
+        "correct tokens in training (grey), ExpRate of the validation (blue)",
         &parts,
     );
     text.push_str("</svg>\n");
     text
 }
 
-/// One panel with its top at `top`: a frame, four levels, the lines.
+/// One panel with its top at `top`: four grid lines and the curves.
 fn panel(text: &mut String, top: f64, highest: f64, label: &str, lines: &[(&str, &[(usize, f64)])]) {
     let last = lines.iter().flat_map(|(_, line)| line.iter()).map(|point| point.0).max().unwrap_or(1);
     let x = |epoch: usize| LEFT + WIDTH * (epoch as f64 - 1.0) / (last.max(2) - 1) as f64;
@@ -90,8 +90,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_has_a_point_for_each_row_that_has_a_value() {
-        let row = |epoch: usize, exp_rate| Row { epoch, loss: 4.0 / epoch as f64, tokens: 0.5, exp_rate };
+    fn curves_have_a_point_for_each_row_with_a_value() {
+        let row =
+            |epoch: usize, exp_rate| EpochMetrics { epoch, loss: 4.0 / epoch as f64, tokens: 0.5, exp_rate };
         let text = svg("a < b", &[row(1, None), row(2, Some(0.25)), row(3, Some(0.5))]);
         let counts: Vec<usize> = text
             .lines()

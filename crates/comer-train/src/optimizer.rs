@@ -1,46 +1,47 @@
-//! How weights follow gradients: SGD with momentum, AdamW, shortened gradients, averaged weights.
+//! Optimisers: SGD with momentum and AdamW, with gradient clipping and averaged weights.
 //!
-//! The weights live in plain memory and devices are asked for gradients alone, so that there is one optimiser and one
-//! checkpoint for all of them, and a run can go on elsewhere.
+//! Weights stay in host memory and devices only compute gradients, so all devices share one optimiser and one checkpoint
+//! format, and a run can resume on another device.
 
 use comer::internal::weights::{Tensor, Weights};
 use rayon::prelude::*;
 
 use crate::recipe::{Optimizer, OptimizerKind};
 
-/// What an optimiser remembers between steps.
+/// State of the optimiser between steps.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Memory {
-    /// Steps taken.
+pub struct OptimizerState {
+    /// Completed steps.
     pub steps: u64,
-    /// The momentum, or the mean of the gradients; empty before the first step.
+    /// The momentum (SGD) or first moment (AdamW); empty before the first step.
     pub first: Weights,
-    /// The mean of the gradients' squares; AdamW only.
+    /// The second moment; AdamW only.
     pub second: Weights,
-    /// The averaged weights, the running statistics included; empty if none are wanted.
+    /// The averaged weights, including running statistics; empty without averaging.
     pub average: Weights,
 }
 
-/// Keeps Adam's divisor away from zero.
+/// Added to the denominator of AdamW.
 const EPSILON: f32 = 1e-8;
 
-/// The length of all gradients together.
-pub fn length(gradients: &Weights) -> f64 {
+/// The L2 norm over all gradients.
+pub fn grad_norm(gradients: &Weights) -> f64 {
     let sum = |tensor: &Tensor| tensor.data.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
-    // In the order of the names, so that the sum does not depend on the threads.
+    // Summed in the order of the names: the result does not depend on the number of threads.
     let sums: Vec<f64> = gradients.par_iter().map(|(_, tensor)| sum(tensor)).collect();
     sums.iter().sum::<f64>().sqrt()
 }
 
-impl Memory {
-    /// One step along `gradients`, whose length is `length`, at a rate. Tensors without a gradient stay.
+impl OptimizerState {
+    /// Updates `weights` by one step with the learning rate `rate`. `norm` is the norm of `gradients`, for clipping.
+    /// Tensors without a gradient do not change.
     pub fn step(
         &mut self,
         recipe: &Optimizer,
         rate: f64,
         weights: &mut Weights,
         gradients: &Weights,
-        length: f64,
+        norm: f64,
     ) {
         self.steps += 1;
         if self.first.is_empty() {
@@ -49,8 +50,8 @@ impl Memory {
                 self.second = zeros(gradients);
             }
         }
-        let shorten =
-            if recipe.clip > 0.0 && length > recipe.clip { recipe.clip / length } else { 1.0 } as f32;
+        let clip_scale =
+            if recipe.clip > 0.0 && norm > recipe.clip { recipe.clip / norm } else { 1.0 } as f32;
         let trained = weights.iter_mut().filter(|(name, _)| gradients.contains_key(*name));
         match recipe.kind {
             OptimizerKind::Sgd => {
@@ -58,7 +59,7 @@ impl Memory {
                     rate: rate as f32,
                     momentum: recipe.momentum as f32,
                     decay: recipe.weight_decay as f32,
-                    shorten,
+                    clip_scale,
                 };
                 let parts: Vec<_> = trained.zip(self.first.values_mut()).collect();
                 parts.into_par_iter().for_each(|((name, weight), first)| {
@@ -73,10 +74,10 @@ impl Memory {
                     rate: rate as f32,
                     betas: [first as f32, second as f32],
                     corrections: [correction(first), correction(second)],
-                    shorten,
+                    clip_scale,
                 };
-                let memory = self.first.values_mut().zip(self.second.values_mut());
-                let parts: Vec<_> = trained.zip(memory).collect();
+                let moments = self.first.values_mut().zip(self.second.values_mut());
+                let parts: Vec<_> = trained.zip(moments).collect();
                 parts.into_par_iter().for_each(|((name, weight), (first, second))| {
                     // Norms and biases have one dimension.
                     let decay = if weight.shape.len() > 1 { recipe.weight_decay as f32 } else { 0.0 };
@@ -92,8 +93,8 @@ impl Memory {
         }
     }
 
-    /// Moves the averaged weights towards `weights`, quicker in the first steps, when there is little to average.
-    pub fn follow(&mut self, recipe: &Optimizer, weights: &Weights) {
+    /// Updates the averaged weights. The decay is smaller in the first steps, when there is little to average.
+    pub fn update_average(&mut self, recipe: &Optimizer, weights: &Weights) {
         if recipe.average == 0.0 {
             return;
         }
@@ -101,12 +102,12 @@ impl Memory {
             self.average = weights.clone();
             return;
         }
-        let early = (1.0 + self.steps as f64) / (10.0 + self.steps as f64);
-        let stay = recipe.average.min(early) as f32;
+        let warm_up = (1.0 + self.steps as f64) / (10.0 + self.steps as f64);
+        let decay = recipe.average.min(warm_up) as f32;
         let parts: Vec<_> = self.average.values_mut().zip(weights.values()).collect();
         parts.into_par_iter().for_each(|(average, weight)| {
             for (average, &weight) in average.data.iter_mut().zip(&weight.data) {
-                *average += (1.0 - stay) * (weight - *average);
+                *average += (1.0 - decay) * (weight - *average);
             }
         });
     }
@@ -121,13 +122,13 @@ struct Sgd {
     rate: f32,
     momentum: f32,
     decay: f32,
-    shorten: f32,
+    clip_scale: f32,
 }
 
 impl Sgd {
     fn step(&self, weights: &mut [f32], first: &mut [f32], gradients: &[f32]) {
         for ((weight, first), &gradient) in weights.iter_mut().zip(first).zip(gradients) {
-            let gradient = gradient * self.shorten + self.decay * *weight;
+            let gradient = gradient * self.clip_scale + self.decay * *weight;
             *first = self.momentum * *first + gradient;
             *weight -= self.rate * *first;
         }
@@ -138,7 +139,7 @@ struct Adamw {
     rate: f32,
     betas: [f32; 2],
     corrections: [f32; 2],
-    shorten: f32,
+    clip_scale: f32,
 }
 
 impl Adamw {
@@ -153,7 +154,7 @@ impl Adamw {
         let [a, b] = self.betas;
         for (((weight, first), second), &gradient) in weights.iter_mut().zip(first).zip(second).zip(gradients)
         {
-            let gradient = gradient * self.shorten;
+            let gradient = gradient * self.clip_scale;
             *first += (1.0 - a) * (gradient - *first);
             *second += (1.0 - b) * (gradient * gradient - *second);
             let deviation = (*second / self.corrections[1]).sqrt() + EPSILON;
@@ -174,7 +175,7 @@ mod tests {
         Weights::from([("weight".to_string(), tensor(values))])
     }
 
-    /// Three steps down the squares of the weights. The numbers are those of `torch.optim.SGD(lr=0.1, momentum=0.8,
+    /// Three steps on the sum of the squared weights. The expected numbers are those of `torch.optim.SGD(lr=0.1, momentum=0.8,
     /// weight_decay=0.01)` and of `torch.optim.AdamW(lr=0.1, weight_decay=0.01)`.
     #[test]
     fn steps_equal_those_of_pytorch() {
@@ -183,10 +184,10 @@ mod tests {
             (OptimizerKind::Adamw, [0.203_712_4, -1.694_944_5, 2.691_703_6]),
         ] {
             let recipe = Optimizer { kind, weight_decay: 0.01, momentum: 0.8, ..Optimizer::default() };
-            let (mut weights, mut memory) = (named(&[0.5, -2.0, 3.0]), Memory::default());
+            let (mut weights, mut state) = (named(&[0.5, -2.0, 3.0]), OptimizerState::default());
             for _ in 0..3 {
                 let gradient: Vec<f32> = weights["weight"].data.iter().map(|x| 2.0 * x).collect();
-                memory.step(&recipe, 0.1, &mut weights, &named(&gradient), 0.0);
+                state.step(&recipe, 0.1, &mut weights, &named(&gradient), 0.0);
             }
             for (found, expected) in weights["weight"].data.iter().zip(expected) {
                 assert!((found - expected).abs() < 1e-5, "{kind:?}: {weights:?}");
@@ -195,12 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn long_gradients_are_shortened() {
+    fn gradients_are_clipped() {
         let recipe = Optimizer { momentum: 0.0, weight_decay: 0.0, clip: 1.0, ..Optimizer::default() };
         let (mut weights, gradients) = (named(&[0.0, 0.0]), named(&[3.0, 4.0]));
-        let long = length(&gradients);
-        assert_eq!(long, 5.0);
-        Memory::default().step(&recipe, 1.0, &mut weights, &gradients, long);
+        let norm = grad_norm(&gradients);
+        assert_eq!(norm, 5.0);
+        OptimizerState::default().step(&recipe, 1.0, &mut weights, &gradients, norm);
         for (found, expected) in weights["weight"].data.iter().zip([-0.6, -0.8]) {
             assert!((found - expected).abs() < 1e-6, "{weights:?}");
         }
@@ -209,9 +210,9 @@ mod tests {
     #[test]
     fn the_average_follows_the_weights() {
         let recipe = Optimizer { average: 0.9, ..Optimizer::default() };
-        let mut memory = Memory { steps: 1000, ..Memory::default() };
-        memory.follow(&recipe, &named(&[1.0]));
-        memory.follow(&recipe, &named(&[2.0]));
-        assert!((memory.average["weight"].data[0] - 1.1).abs() < 1e-6);
+        let mut state = OptimizerState { steps: 1000, ..OptimizerState::default() };
+        state.update_average(&recipe, &named(&[1.0]));
+        state.update_average(&recipe, &named(&[2.0]));
+        assert!((state.average["weight"].data[0] - 1.1).abs() < 1e-6);
     }
 }

@@ -1,4 +1,4 @@
-//! The folder of a run: the recipe, the log, the metrics and their curves, the models and the checkpoint.
+//! The folder of a run: recipe, log, metrics, curves, models and checkpoint.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,28 +9,28 @@ use comer::internal::{ModelFile, Vocab};
 use comer_eval::Journal;
 
 use crate::checkpoint::Checkpoint;
-use crate::curves::{Row, svg};
+use crate::curves::{EpochMetrics, svg};
 use crate::error::{Error, Result};
 use crate::recipe::Recipe;
 
-/// A run's files.
+/// The files of a run.
 pub struct RunFolder {
     path: PathBuf,
     log: Journal,
     metrics: Journal,
-    rows: Vec<Row>,
-    /// The best model, while it cannot be written.
+    rows: Vec<EpochMetrics>,
+    /// The best model, as long as it could not be written.
     best: Option<ModelFile>,
 }
 
 const HEADER: &str = "epoch,step,size,rate,loss,tokens_found,exp_rate,pictures_per_second,hours\n";
 
 impl RunFolder {
-    /// Begins a run in a folder that holds none.
+    /// Creates the folder of a new run.
     pub fn create(path: &Path, recipe: &Recipe, recipe_text: &str) -> Result<Self> {
         fs::create_dir_all(path).map_err(|reason| Error::File { path: path.into(), reason })?;
         if checkpoint(path).exists() {
-            let reason = "holds a run already: go on with --resume, or choose another folder".into();
+            let reason = "already contains a run: continue it with --resume, or choose another folder".into();
             return Err(Error::Run { path: path.into(), reason });
         }
         write_atomic(&path.join("recipe.toml"), recipe_text.as_bytes())?;
@@ -46,24 +46,24 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Goes on with the run of a folder. The recipe may have changed in all that the checkpoint does not depend on.
+    /// Opens the folder of a run to resume it. The recipe may differ in everything that the checkpoint does not depend on.
     pub fn resume(path: &Path, recipe: &Recipe, vocab: &Vocab) -> Result<(Self, Checkpoint)> {
-        let place = checkpoint(path);
-        if !place.exists() {
-            let reason = "holds no checkpoint to go on from: begin without --resume".into();
+        let file = checkpoint(path);
+        if !file.exists() {
+            let reason = "contains no checkpoint to resume: start without --resume".into();
             return Err(Error::Run { path: path.into(), reason });
         }
-        let found = Checkpoint::open(&place)?;
+        let found = Checkpoint::open(&file)?;
         let old = Recipe::open_stored(&path.join("resolved.toml"))?;
-        if let Some(reason) = obstacle(&old, recipe, found.place.epoch) {
+        if let Some(reason) = incompatibility(&old, recipe, found.progress.epoch) {
             return Err(Error::Run { path: path.into(), reason });
         }
         if ModelFile::open(path.join("last.safetensors")).is_ok_and(|model| model.vocab != *vocab) {
-            let reason = "was begun with another vocabulary: its tokens would change their meaning".into();
+            let reason = "was started with another vocabulary: the tokens would change their meaning".into();
             return Err(Error::Run { path: path.into(), reason });
         }
         write_atomic(&path.join("resolved.toml"), recipe.to_toml().as_bytes())?;
-        let [log, metrics] = found.place.written;
+        let [log, metrics] = found.progress.written;
         let mut folder = Self {
             path: path.into(),
             log: Journal::open(path.join("log.jsonl"), log)?,
@@ -76,7 +76,7 @@ impl RunFolder {
         Ok((folder, found))
     }
 
-    /// The folder.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -86,22 +86,22 @@ impl RunFolder {
         self.log.write(&format!("{line}\n"));
     }
 
-    /// Adds a row to the metrics, with what no curve shows.
-    pub fn metrics(&mut self, row: Row, step: u64, size: f64, rate: f64, speed: f64, hours: f64) {
+    /// Adds a row to the metrics, with columns that are not drawn as curves.
+    pub fn metrics(&mut self, row: EpochMetrics, step: u64, size: f64, rate: f64, speed: f64, hours: f64) {
         let exp_rate = row.exp_rate.map(|rate| format!("{rate:.4}")).unwrap_or_default();
-        let Row { epoch, loss, tokens, .. } = row;
+        let EpochMetrics { epoch, loss, tokens, .. } = row;
         self.metrics.write(&format!(
             "{epoch},{step},{size},{rate:.3e},{loss:.4},{tokens:.4},{exp_rate},{speed:.2},{hours:.3}\n"
         ));
         self.rows.push(row);
     }
 
-    /// How long the journals are, with all that waits to be written.
+    /// Lengths of the log and the metrics, including lines that are not flushed yet.
     pub fn written(&self) -> [u64; 2] {
         [self.log.length(), self.metrics.length()]
     }
 
-    /// Writes what waits, the curves, the model and, last, the checkpoint that refers to them.
+    /// Flushes log and metrics, writes the curves and the model, and last the checkpoint, which refers to them.
     pub fn save(&mut self, checkpoint_: &Checkpoint, model: &ModelFile) -> Result<()> {
         self.log.flush()?;
         self.metrics.flush()?;
@@ -114,7 +114,7 @@ impl RunFolder {
         checkpoint_.save(&checkpoint(&self.path))
     }
 
-    /// Writes the best model so far; one that cannot be written waits for [`RunFolder::save`].
+    /// Writes the best model so far; after a failure, [`RunFolder::save`] tries again.
     pub fn save_best(&mut self, model: ModelFile) -> Result<()> {
         self.best = Some(model);
         self.flush_best()
@@ -129,25 +129,28 @@ impl RunFolder {
     }
 }
 
-/// Why a run cannot go on by another recipe, if it cannot.
-fn obstacle(old: &Recipe, new: &Recipe, epochs: usize) -> Option<String> {
-    let other = |field: &str, why: &str| Some(format!("was begun with another {field}: {why}"));
+/// Why a run cannot be resumed with another recipe, if it cannot.
+fn incompatibility(old: &Recipe, new: &Recipe, epochs: usize) -> Option<String> {
+    let other = |field: &str, why: &str| Some(format!("was started with another {field}: {why}"));
     if old.model != new.model {
-        return other("[model]", "its weights do not fit this recipe");
+        return other("[model]", "the weights do not fit this recipe");
     }
     if old.optimizer.kind != new.optimizer.kind {
-        return other("optimizer.kind", "what the optimiser remembers does not fit this recipe");
+        return other("optimizer.kind", "the optimiser state does not fit this recipe");
     }
-    for (field, old, own) in [
+    for (field, old, new) in [
         ("loss.symbols", old.loss.symbols, new.loss.symbols),
         ("optimizer.average", old.optimizer.average, new.optimizer.average),
     ] {
-        if (old > 0.0) != (own > 0.0) {
+        if (old > 0.0) != (new > 0.0) {
             return other(field, "it may change, but neither to 0 nor from 0");
         }
     }
     (epochs > new.epochs).then(|| {
-        format!("has done {epochs} epochs, more than the recipe's {}: choose another folder", new.epochs)
+        format!(
+            "has completed {epochs} epochs, more than the {} of the recipe: choose another folder",
+            new.epochs
+        )
     })
 }
 
@@ -155,9 +158,9 @@ fn checkpoint(path: &Path) -> PathBuf {
     path.join("checkpoint.safetensors")
 }
 
-fn parse_row(line: &str) -> Option<Row> {
+fn parse_row(line: &str) -> Option<EpochMetrics> {
     let cells: Vec<&str> = line.split(',').collect();
-    Some(Row {
+    Some(EpochMetrics {
         epoch: cells.first()?.parse().ok()?,
         loss: cells.get(4)?.parse().ok()?,
         tokens: cells.get(5)?.parse().ok()?,
@@ -165,15 +168,15 @@ fn parse_row(line: &str) -> Option<Row> {
     })
 }
 
-/// The vocabulary and shape of a model with everything else a file needs.
+/// The model file of a checkpoint, with the averaged weights if there are any.
 pub fn model_file(
     recipe: &Recipe,
     vocab: &Vocab,
     checkpoint: &Checkpoint,
     provenance: comer::internal::model_file::Provenance,
 ) -> ModelFile {
-    let memory = &checkpoint.memory;
-    let weights = if memory.average.is_empty() { &checkpoint.weights } else { &memory.average };
+    let average = &checkpoint.optimizer.average;
+    let weights = if average.is_empty() { &checkpoint.weights } else { average };
     let specs = tensor_specs(&recipe.model, vocab.len());
     let own = specs.into_iter().map(|spec| {
         let tensor = weights[&spec.name].clone();

@@ -1,4 +1,4 @@
-//! The training loop, from the first step to the last, and from any checkpoint on.
+//! The training loop, from the first step or from a checkpoint.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,80 +12,80 @@ use serde_json::json;
 
 use crate::backend::{Backend, BatchOutput};
 use crate::batches::{self, Batch};
-use crate::checkpoint::{Checkpoint, Tally};
-use crate::curves::Row;
+use crate::checkpoint::{Checkpoint, EpochTotals};
+use crate::curves::EpochMetrics;
 use crate::error::{Error, Result};
 use crate::initial::{random_model, symbol_map};
 use crate::optimizer;
 use crate::recipe::{Recipe, ValidationSet};
 use crate::run_folder::{RunFolder, model_file};
 use crate::samples::{Sample, Samples};
-use crate::validation::{Validated, validate};
+use crate::validation::{ValidationResult, validate};
 
-/// A loss so far above that of guessing (the logarithm of the vocabulary) has exploded.
-const EXPLODED: f64 = 3.0;
+/// Training has diverged if the loss is this many times that of guessing (the logarithm of the vocabulary size).
+const DIVERGED: f64 = 3.0;
 
-/// All that a training needs.
+/// The inputs of a training run.
 pub struct Trainer<'a> {
-    /// What to do.
+    /// The configuration of the run.
     pub recipe: &'a Recipe,
-    /// The tokens.
+    /// The vocabulary.
     pub vocab: &'a Vocab,
-    /// What to learn from.
+    /// Training and validation data.
     pub samples: &'a Samples,
-    /// What computes gradients.
+    /// Computes gradients.
     pub backend: &'a mut dyn Backend,
-    /// Where everything is written.
+    /// Where the output is written.
     pub folder: RunFolder,
-    /// Set from outside to stop after the step that is under way.
+    /// Set it to stop after the current step.
     pub stop: &'a AtomicBool,
-    /// What the model file tells about its making, besides what the trainer adds.
+    /// Provenance for the model files; the trainer adds its own entries.
     pub provenance: Provenance,
 }
 
-/// What happens while training, for those who watch.
+/// Progress of a run, for callers that display it.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A step was taken.
+    /// A step is complete.
     Step {
-        /// Epochs done before.
+        /// Completed epochs.
         epoch: usize,
-        /// Batches of this epoch done, and how many there are.
+        /// Completed and total batches of this epoch.
         batches: (usize, usize),
-        /// Steps done in all, and how many there will be.
+        /// Completed and total steps of the run.
         steps: (u64, u64),
         /// The mean loss of the epoch so far.
         loss: f64,
-        /// The share of tokens found in the epoch so far.
+        /// The share of correct tokens in the epoch so far.
         tokens: f64,
-        /// The rate.
+        /// The learning rate.
         rate: f64,
-        /// Pictures a second in this epoch.
+        /// Pictures per second in this epoch.
         speed: f64,
     },
-    /// An epoch has ended.
+    /// An epoch is complete.
     Epoch {
         /// Its metrics.
-        row: Row,
-        /// Pictures a second.
+        row: EpochMetrics,
+        /// Pictures per second.
         speed: f64,
         /// Whether its ExpRate is the best so far.
         best: bool,
     },
-    /// Something that could not be done and will be tried again.
+    /// Something failed that will be tried again.
     Warning(String),
 }
 
-/// How a training ended.
+/// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Whether all epochs were done, or it was stopped from outside.
+    /// True if all epochs are complete, false if the run was stopped.
     pub finished: bool,
-    /// Epochs done.
+    /// Completed epochs.
     pub epochs: usize,
-    /// Steps done.
+    /// Completed steps.
     pub steps: u64,
-    /// The best ExpRate by token match on what is validated with, of those at the last size of the pictures.
+    /// The best ExpRate (token match) of the validations at the last picture size.
     pub best: Option<f64>,
 }
 
@@ -100,10 +100,10 @@ impl Trainer<'_> {
         Ok(Checkpoint { weights, ..Checkpoint::default() })
     }
 
-    /// The state before the first step of a run that begins with the weights of a model instead of random ones.
+    /// The state before the first step of a run that starts with the weights of a model instead of random ones.
     pub fn start_from(recipe: &Recipe, vocab: &Vocab, model: ModelFile) -> Result<Checkpoint, String> {
         if model.vocab != *vocab {
-            return Err("has another vocabulary: its tokens would change their meaning".into());
+            return Err("has another vocabulary: the tokens would change their meaning".into());
         }
         let mut state = Self::start(recipe, vocab).map_err(|error| error.to_string())?;
         for spec in tensor_specs(&recipe.model, vocab.len()) {
@@ -117,16 +117,16 @@ impl Trainer<'_> {
         Ok(state)
     }
 
-    /// Trains from `state` to the recipe's last epoch.
-    pub fn run(mut self, mut state: Checkpoint, watch: &mut dyn FnMut(Event)) -> Result<Outcome> {
+    /// Trains from `state` to the last epoch of the recipe.
+    pub fn run(mut self, mut state: Checkpoint, on_event: &mut dyn FnMut(Event)) -> Result<Outcome> {
         let lengths: Vec<usize> = (0..self.recipe.epochs)
             .map(|epoch| batches::plan(self.samples, self.recipe, epoch).len())
             .collect();
-        let place = &state.place;
-        if let Some(&length) = lengths.get(place.epoch).filter(|&&length| place.batch > length) {
+        let progress = &state.progress;
+        if let Some(&length) = lengths.get(progress.epoch).filter(|&&length| progress.batch > length) {
             let reason = format!(
-                "stopped after batch {} of an epoch that has only {length} now: the data or [batches] are others",
-                place.batch
+                "stopped after batch {} of an epoch that now has only {length}: the data or [batches] have changed",
+                progress.batch
             );
             return Err(Error::Run { path: self.folder.path().into(), reason });
         }
@@ -134,20 +134,20 @@ impl Trainer<'_> {
         let steps = lengths.iter().map(|&length| length.div_ceil(accumulate) as u64).sum();
         let mut saved = Instant::now();
         self.save(&mut state)?;
-        while state.place.epoch < self.recipe.epochs && !self.stopped() {
-            let length = lengths[state.place.epoch];
-            self.epoch(&mut state, length, steps, &mut saved, watch)?;
-            if state.place.batch == length {
-                self.end_epoch(&mut state, steps, watch)?;
-                self.save_or_warn(&mut state, &mut saved, watch);
+        while state.progress.epoch < self.recipe.epochs && !self.stopped() {
+            let length = lengths[state.progress.epoch];
+            self.epoch(&mut state, length, steps, &mut saved, on_event)?;
+            if state.progress.batch == length {
+                self.end_epoch(&mut state, steps, on_event)?;
+                self.save_or_warn(&mut state, &mut saved, on_event);
             }
         }
         self.save(&mut state)?;
         Ok(Outcome {
-            finished: state.place.epoch == self.recipe.epochs,
-            epochs: state.place.epoch,
-            steps: state.place.step,
-            best: state.place.plateau.best,
+            finished: state.progress.epoch == self.recipe.epochs,
+            epochs: state.progress.epoch,
+            steps: state.progress.step,
+            best: state.progress.plateau.best,
         })
     }
 
@@ -155,86 +155,86 @@ impl Trainer<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The rest of an epoch, or up to where the training was stopped.
+    /// Trains to the end of the current epoch, or until the run is stopped.
     fn epoch(
         &mut self,
         state: &mut Checkpoint,
         length: usize,
         steps: u64,
         saved: &mut Instant,
-        watch: &mut dyn FnMut(Event),
+        on_event: &mut dyn FnMut(Event),
     ) -> Result<()> {
         let (samples, recipe) = (self.samples, self.recipe);
         let mut group: Vec<Batch> = Vec::new();
-        let mut began = Instant::now();
-        batches::each(samples, recipe, state.place.epoch, state.place.batch, |place, batch| {
+        let mut started = Instant::now();
+        batches::each(samples, recipe, state.progress.epoch, state.progress.batch, |index, batch| {
             group.push(batch);
-            if group.len() < recipe.batches.accumulate && place + 1 < length {
+            if group.len() < recipe.batches.accumulate && index + 1 < length {
                 return Ok(true);
             }
-            let rate =
-                recipe.schedule.share(state.place.step, steps, &state.place.plateau) * recipe.optimizer.rate;
-            let (loss, symbols) = self.step(state, &std::mem::take(&mut group), rate)?;
-            state.place.batch = place + 1;
-            let seconds = began.elapsed().as_secs_f64();
-            began = Instant::now();
-            state.place.tally.seconds += seconds;
-            state.place.seconds += seconds;
-            let place = &state.place;
+            let rate = recipe.schedule.rate_factor(state.progress.step, steps, &state.progress.plateau)
+                * recipe.optimizer.rate;
+            let (loss, symbol_loss) = self.step(state, &std::mem::take(&mut group), rate)?;
+            state.progress.batch = index + 1;
+            let seconds = started.elapsed().as_secs_f64();
+            started = Instant::now();
+            state.progress.totals.seconds += seconds;
+            state.progress.seconds += seconds;
+            let progress = &state.progress;
             self.folder.log(&json!({
-                "step": place.step, "epoch": place.epoch, "loss": loss, "symbols": symbols, "rate": rate,
-                "pictures": place.tally.pictures,
+                "step": progress.step, "epoch": progress.epoch, "loss": loss, "symbols": symbol_loss, "rate": rate,
+                "pictures": progress.totals.pictures,
             }));
-            watch(Event::Step {
-                epoch: place.epoch,
-                batches: (place.batch, length),
-                steps: (place.step, steps),
-                loss: place.tally.loss / place.tally.answers.max(1) as f64,
-                tokens: place.tally.correct as f64 / place.tally.answers.max(1) as f64,
+            on_event(Event::Step {
+                epoch: progress.epoch,
+                batches: (progress.batch, length),
+                steps: (progress.step, steps),
+                loss: progress.totals.loss / progress.totals.targets.max(1) as f64,
+                tokens: progress.totals.correct as f64 / progress.totals.targets.max(1) as f64,
                 rate,
-                speed: place.tally.pictures as f64 / place.tally.seconds.max(1e-9),
+                speed: progress.totals.pictures as f64 / progress.totals.seconds.max(1e-9),
             });
             if saved.elapsed().as_secs_f64() > 60.0 * recipe.checkpoint.minutes {
-                self.save_or_warn(state, saved, watch);
-                began = Instant::now();
+                self.save_or_warn(state, saved, on_event);
+                started = Instant::now();
             }
             Ok(!self.stopped())
         })
     }
 
-    /// One step: the mean gradient of a group of batches. Answers their mean losses, the second one that of the symbols.
+    /// One optimiser step with the mean gradient of a group of batches. Returns the mean loss and the mean symbol loss.
     fn step(&mut self, state: &mut Checkpoint, group: &[Batch], rate: f64) -> Result<(f64, f64)> {
-        let first = state.place.step * self.recipe.batches.accumulate as u64;
+        let first = state.progress.step * self.recipe.batches.accumulate as u64;
         let seed = self.recipe.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(first);
         let steps = self.backend.batches(&state.weights, group, seed)?;
-        let tally = &mut state.place.tally;
+        let totals = &mut state.progress.totals;
         for (step, batch) in steps.iter().zip(group) {
-            tally.loss += step.loss * step.answers as f64;
-            tally.answers += step.answers;
-            tally.correct += step.correct;
-            tally.pictures += batch.pictures.len();
+            totals.loss += step.loss * step.targets as f64;
+            totals.targets += step.targets;
+            totals.correct += step.correct;
+            totals.pictures += batch.pictures.len();
         }
         let total = mean(steps);
         let loss = total.loss;
-        let length = optimizer::length(&total.gradients);
-        self.check(state, loss, length)?;
+        let norm = optimizer::grad_norm(&total.gradients);
+        self.check(state, loss, norm)?;
         state.weights.extend(total.running);
-        state.memory.step(&self.recipe.optimizer, rate, &mut state.weights, &total.gradients, length);
-        state.memory.follow(&self.recipe.optimizer, &state.weights);
-        state.place.step += 1;
-        state.place.exp_rate = None;
-        Ok((loss, total.symbols))
+        state.optimizer.step(&self.recipe.optimizer, rate, &mut state.weights, &total.gradients, norm);
+        state.optimizer.update_average(&self.recipe.optimizer, &state.weights);
+        state.progress.step += 1;
+        state.progress.exp_rate = None;
+        Ok((loss, total.symbol_loss))
     }
 
-    /// Refuses a step that would spoil the weights.
-    fn check(&self, state: &Checkpoint, loss: f64, length: f64) -> Result<()> {
-        let limit = EXPLODED * (self.vocab.len() as f64).ln();
+    /// Fails if training has diverged, before the weights are updated.
+    fn check(&self, state: &Checkpoint, loss: f64, norm: f64) -> Result<()> {
+        let limit = DIVERGED * (self.vocab.len() as f64).ln();
         let reason = if !loss.is_finite() {
             format!("the loss is {loss}")
-        } else if !length.is_finite() {
-            format!("the gradients' length is {length}")
+        } else if !norm.is_finite() {
+            format!("the norm of the gradients is {norm}")
         } else if loss > limit {
-            format!("the loss is {loss:.2}, above {limit:.2}: it has exploded")
+            format!("the loss is {loss:.2}, above {limit:.2}")
         } else {
             return Ok(());
         };
@@ -242,43 +242,51 @@ impl Trainer<'_> {
             "the last good state is in {}; try a lower rate, a longer warm-up or optimizer.clip",
             self.folder.path().display()
         );
-        Err(Error::Diverged { step: state.place.step + 1, reason, kept })
+        Err(Error::Diverged { step: state.progress.step + 1, reason, kept })
     }
 
-    fn end_epoch(&mut self, state: &mut Checkpoint, steps: u64, watch: &mut dyn FnMut(Event)) -> Result<()> {
-        let began = Instant::now();
+    fn end_epoch(
+        &mut self,
+        state: &mut Checkpoint,
+        steps: u64,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<()> {
+        let started = Instant::now();
         let recipe = self.recipe;
-        let Tally { loss, answers, correct, pictures, seconds } = std::mem::take(&mut state.place.tally);
-        let (epoch, size) = (state.place.epoch + 1, recipe.size(state.place.epoch));
+        let EpochTotals { loss, targets, correct, pictures, seconds } =
+            std::mem::take(&mut state.progress.totals);
+        let (epoch, size) = (state.progress.epoch + 1, recipe.size(state.progress.epoch));
         let last = epoch == recipe.epochs;
         let validated = match epoch.is_multiple_of(recipe.validation.every) || last {
             true => self.validate(state)?,
             false => None,
         };
         let exp_rate = validated.map(|validated| validated.exp_rate());
-        (state.place.epoch, state.place.batch, state.place.exp_rate) = (epoch, 0, exp_rate);
+        (state.progress.epoch, state.progress.batch, state.progress.exp_rate) = (epoch, 0, exp_rate);
         if epoch > 1 && size != recipe.size(epoch - 2) {
-            state.place.plateau.forget();
+            state.progress.plateau.reset();
         }
         let mut best = false;
         if let Some(rate) = exp_rate {
-            best = state.place.plateau.note(&recipe.schedule, rate, recipe.validation.every);
+            best = state.progress.plateau.record(&recipe.schedule, rate, recipe.validation.every);
             if best && let Err(error) = self.folder.save_best(self.model(state)) {
-                watch(Event::Warning(format!("{error}: the best model waits for the next checkpoint")));
+                on_event(Event::Warning(format!(
+                    "{error}: the best model will be written with the next checkpoint"
+                )));
             }
         }
-        state.place.seconds += began.elapsed().as_secs_f64();
-        let answers = answers.max(1) as f64;
-        let row = Row { epoch, loss: loss / answers, tokens: correct as f64 / answers, exp_rate };
-        let rate =
-            recipe.schedule.share(state.place.step, steps, &state.place.plateau) * recipe.optimizer.rate;
+        state.progress.seconds += started.elapsed().as_secs_f64();
+        let targets = targets.max(1) as f64;
+        let row = EpochMetrics { epoch, loss: loss / targets, tokens: correct as f64 / targets, exp_rate };
+        let rate = recipe.schedule.rate_factor(state.progress.step, steps, &state.progress.plateau)
+            * recipe.optimizer.rate;
         let speed = pictures as f64 / seconds.max(1e-9);
-        self.folder.metrics(row, state.place.step, size, rate, speed, state.place.seconds / 3600.0);
-        watch(Event::Epoch { row, speed, best });
+        self.folder.metrics(row, state.progress.step, size, rate, speed, state.progress.seconds / 3600.0);
+        on_event(Event::Epoch { row, speed, best });
         Ok(())
     }
 
-    fn validate(&self, state: &Checkpoint) -> Result<Option<Validated>> {
+    fn validate(&self, state: &Checkpoint) -> Result<Option<ValidationResult>> {
         let recipe = self.recipe;
         let samples = match recipe.validation.on {
             ValidationSet::Training if recipe.validation.set.is_none() => &self.samples.training,
@@ -292,25 +300,25 @@ impl Trainer<'_> {
             return Ok(None);
         }
         let model = self.model(state);
-        let size = recipe.size(state.place.epoch);
+        let size = recipe.size(state.progress.epoch);
         let chosen: Vec<&Sample> = (0..count).map(|index| &samples[index * samples.len() / count]).collect();
         Ok(Some(validate(model, &chosen, &recipe.search(), size)?))
     }
 
-    /// The model as it would be used.
+    /// The model file of a state.
     fn model(&self, state: &Checkpoint) -> ModelFile {
         let mut provenance = self.provenance.clone();
-        let place = &state.place;
+        let progress = &state.progress;
         let sets: BTreeMap<&str, usize> =
             self.samples.sets.iter().map(|set| (&set.name[..], set.samples.len())).collect();
         for (key, value) in [
-            ("epochs", json!(place.epoch)),
-            ("steps", json!(place.step)),
-            ("hours", json!((place.seconds / 36.0).round() / 100.0)),
+            ("epochs", json!(progress.epoch)),
+            ("steps", json!(progress.step)),
+            ("hours", json!((progress.seconds / 36.0).round() / 100.0)),
             ("training_pictures", json!(self.samples.training.len())),
             ("training_sets", json!(sets)),
             ("hold_out_pictures", json!(self.samples.hold_out.len())),
-            (self.recipe.validation.names().1, json!(place.exp_rate)),
+            (self.recipe.validation.names().1, json!(progress.exp_rate)),
             ("recipe", json!(self.recipe)),
         ] {
             provenance.insert(key.into(), value);
@@ -319,20 +327,22 @@ impl Trainer<'_> {
     }
 
     fn save(&mut self, state: &mut Checkpoint) -> Result<()> {
-        state.place.written = self.folder.written();
+        state.progress.written = self.folder.written();
         let model = self.model(state);
         self.folder.save(state, &model)
     }
 
-    fn save_or_warn(&mut self, state: &mut Checkpoint, saved: &mut Instant, watch: &mut dyn FnMut(Event)) {
+    fn save_or_warn(&mut self, state: &mut Checkpoint, saved: &mut Instant, on_event: &mut dyn FnMut(Event)) {
         if let Err(error) = self.save(state) {
-            watch(Event::Warning(format!("{error}: the last checkpoint stays, the next one is tried later")));
+            on_event(Event::Warning(format!(
+                "{error}: keeping the previous checkpoint, will try again later"
+            )));
         }
         *saved = Instant::now();
     }
 }
 
-/// The mean of the losses, gradients and running statistics of the batches of a step, of which there is at least one.
+/// The mean losses, gradients and running statistics of the batches of a step. There must be at least one.
 fn mean(mut steps: Vec<BatchOutput>) -> BatchOutput {
     let share = (steps.len() as f32).recip();
     let mut total = steps.remove(0);
@@ -348,9 +358,9 @@ fn mean(mut steps: Vec<BatchOutput>) -> BatchOutput {
     add(&mut total.running, |step| &step.running);
     for step in &steps {
         total.loss += step.loss;
-        total.symbols += step.symbols;
+        total.symbol_loss += step.symbol_loss;
     }
     total.loss *= f64::from(share);
-    total.symbols *= f64::from(share);
+    total.symbol_loss *= f64::from(share);
     total
 }

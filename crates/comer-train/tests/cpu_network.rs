@@ -4,7 +4,7 @@ use comer::internal::vocab::PAD;
 use comer::internal::weights::{Weights, tensor_specs};
 use comer::internal::{ModelFile, TokenId};
 use comer_testing::{Golden, golden_model, noise};
-use comer_train::cpu::{Features, Grid, Network, Reading, Step};
+use comer_train::cpu::{Features, Grid, Network, Reading, StepOutput};
 use comer_train::initial::symbol_map;
 use comer_train::symbols::NOTHING;
 
@@ -64,7 +64,7 @@ fn gradients_with_dropout_smoothing_and_symbols_are_what_finite_differences_show
             let network = Network { config, weights, seed: 5, label_smoothing: 0.1, symbols };
             network.step(&pixels, Grid::new(sizes.clone()), &formulas)
         };
-        let Step { gradients, .. } = step(&file.weights);
+        let StepOutput { gradients, .. } = step(&file.weights);
         let names = gradients.keys().filter(|tensor| {
             tensor.starts_with("decoder.")
                 || tensor.starts_with("symbols.")
@@ -85,7 +85,7 @@ fn gradients_with_dropout_smoothing_and_symbols_are_what_finite_differences_show
                     *w += (sign * length * f64::from(*g) / norm) as f32;
                 }
                 let step = step(&weights);
-                step.loss + 0.7 * step.symbols
+                step.loss + 0.7 * step.symbol_loss
             };
             let slope = (moved(1.0) - moved(-1.0)) / (2.0 * length);
             assert!(
@@ -124,12 +124,12 @@ fn a_reading_is_not_changed_by_the_padding_after_it_but_for_the_norm_of_the_refi
     let readings = Reading::both(&[7, 8, 9]);
     let padded = readings.clone().map(|mut reading| {
         reading.inputs.extend([0, 0]);
-        reading.answers.extend([0, 0]);
+        reading.targets.extend([0, 0]);
         reading
     });
     let (plain, _) = network.read(&features, &readings);
     let (other, _) = network.read(&features, &padded);
-    assert_eq!((plain.answers, other.answers), (8, 8));
+    assert_eq!((plain.targets, other.targets), (8, 8));
     assert!((plain.loss - other.loss).abs() < 1e-6);
     compare("bttr", &other.gradients, &plain.gradients, 1e-4);
 }
@@ -156,11 +156,11 @@ fn readings(golden: &Golden) -> Vec<Reading> {
         let tensor = golden.get(name);
         tensor.data.chunks(tensor.shape[1]).map(|row| row.iter().map(|&id| id as TokenId).collect()).collect()
     };
-    let (inputs, answers) = (rows("input.tokens"), rows("input.targets"));
+    let (inputs, targets) = (rows("input.tokens"), rows("input.targets"));
     assert!(inputs.iter().flatten().any(|&token| token == 0), "some tokens are padding");
     let count = inputs.len() / 2;
     let order = (0..count).flat_map(|picture| [picture, count + picture]);
-    order.map(|row| Reading { inputs: inputs[row].clone(), answers: answers[row].clone() }).collect()
+    order.map(|row| Reading { inputs: inputs[row].clone(), targets: targets[row].clone() }).collect()
 }
 
 /// Calls `each` with the places of every cell's channels in a grid of real sizes and in a padded one.

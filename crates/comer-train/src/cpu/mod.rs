@@ -26,5 +26,5 @@ mod unit;
 
 pub use densenet::{DenseNet, Features, NormStatistics, Tape};
 pub use grid::Grid;
-pub use network::{Network, Step};
+pub use network::{Network, StepOutput};
 pub use scene::Reading;

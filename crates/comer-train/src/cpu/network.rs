@@ -23,16 +23,16 @@ pub struct Network<'a> {
     pub symbols: Option<(f32, &'a [TokenId])>,
 }
 
-/// What a batch gave.
-pub struct Step {
-    /// The mean over the answers that are not padding.
+/// The output of a training step.
+pub struct StepOutput {
+    /// The mean over the target tokens that are not padding.
     pub loss: f64,
-    /// How many they were.
-    pub answers: usize,
-    /// How many of them the decoder held for the likeliest.
+    /// Number of these target tokens.
+    pub targets: usize,
+    /// Target tokens with the highest probability.
     pub correct: usize,
-    /// The second loss, before its weight; 0 if it was not asked for.
-    pub symbols: f64,
+    /// The symbol loss, without its weight; 0 if it is not used.
+    pub symbol_loss: f64,
     /// Of the weights that training changes, by their names in the model file.
     pub gradients: Weights,
     /// Of every batch norm; the refinement's stand last, one for each use of it, in order.
@@ -45,7 +45,7 @@ impl Network<'_> {
     ///
     /// # Panics
     /// If there are not as many formulas as pictures, or none.
-    pub fn step(&self, pixels: &[f32], pictures: Grid, formulas: &[Vec<TokenId>]) -> Step {
+    pub fn step(&self, pixels: &[f32], pictures: Grid, formulas: &[Vec<TokenId>]) -> StepOutput {
         let readings: Vec<Reading> = formulas.iter().flat_map(|formula| Reading::both(formula)).collect();
         let net = self.densenet();
         let (features, tape) = net.forward(pixels, pictures);
@@ -65,14 +65,14 @@ impl Network<'_> {
     ///
     /// # Panics
     /// If there are not twice as many readings as pictures, or none.
-    pub fn read(&self, features: &Features, readings: &[Reading]) -> (Step, Vec<f32>) {
+    pub fn read(&self, features: &Features, readings: &[Reading]) -> (StepOutput, Vec<f32>) {
         let scene = Scene::new(self.config, self.weights, self.seed, features.grid.clone(), readings);
         let decoded = decoder::read(&scene, features, self.label_smoothing, self.symbols);
-        let step = Step {
+        let step = StepOutput {
             loss: decoded.loss.mean,
-            answers: decoded.loss.answers,
+            targets: decoded.loss.targets,
             correct: decoded.loss.correct,
-            symbols: decoded.symbols,
+            symbol_loss: decoded.symbols,
             gradients: decoded.gradients,
             statistics: decoded.statistics,
         };

@@ -15,7 +15,7 @@ pub struct Reading {
     /// The start token, then the formula. What is [`PAD`] is hidden from the tokens after it.
     pub inputs: Vec<TokenId>,
     /// The formula, then the end token. What is [`PAD`] does not count.
-    pub answers: Vec<TokenId>,
+    pub targets: Vec<TokenId>,
 }
 
 impl Reading {
@@ -23,7 +23,7 @@ impl Reading {
     pub fn both(formula: &[TokenId]) -> [Self; 2] {
         let reading = |tokens: Vec<TokenId>, start, end| Self {
             inputs: [&[start], &tokens[..]].concat(),
-            answers: [&tokens[..], &[end]].concat(),
+            targets: [&tokens[..], &[end]].concat(),
         };
         let reversed = formula.iter().rev().copied().collect();
         [reading(formula.to_vec(), SOS, EOS), reading(reversed, EOS, SOS)]
@@ -81,7 +81,7 @@ pub(super) struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     /// # Panics
-    /// If there are not two readings for each picture, or one has not as many answers as inputs, or none.
+    /// If there are not two readings for each picture, or one has not as many targets as inputs, or none.
     pub fn new(
         config: &'a ModelConfig,
         weights: &'a Weights,
@@ -94,7 +94,7 @@ impl<'a> Scene<'a> {
         let mut sequences = Vec::with_capacity(readings.len());
         for (index, reading) in readings.iter().enumerate() {
             let steps = reading.inputs.len();
-            assert!(steps > 0 && steps == reading.answers.len(), "a reading answers each of its inputs");
+            assert!(steps > 0 && steps == reading.targets.len(), "a reading targets each of its inputs");
             let (height, width) = cells.sizes[index / 2];
             sequences.push(Sequence { reading, first, height, width, place });
             first += steps;
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn both_readings_start_and_end_with_the_other_ones_token() {
         let [left, right] = Reading::both(&[7, 8]);
-        assert_eq!((left.inputs, left.answers), (vec![1, 7, 8], vec![7, 8, 2]));
-        assert_eq!((right.inputs, right.answers), (vec![2, 8, 7], vec![8, 7, 1]));
+        assert_eq!((left.inputs, left.targets), (vec![1, 7, 8], vec![7, 8, 2]));
+        assert_eq!((right.inputs, right.targets), (vec![2, 8, 7], vec![8, 7, 1]));
     }
 }
