@@ -389,7 +389,7 @@ fn a_run_goes_on_only_by_a_recipe_that_fits_it() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(errors(&output).contains("of an epoch that has only"), "{output:?}");
+    assert!(errors(&output).contains("of an epoch that now has only"), "{output:?}");
 }
 
 #[test]
