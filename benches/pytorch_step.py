@@ -6,7 +6,7 @@
     cargo bench -p comer-train --bench step -- --threads 1 --batches batches.json
 
 Prints CPU milliseconds a step, the best of several rounds, and the peak memory. With --data it makes the paper's batches of
-the training set (pictures of like area, at most 8 and at most 320 000 pixels) and takes every N-th one once, as an epoch
+the training set (pictures of similar area, at most 8 and at most 320 000 pixels) and takes every N-th one once, as an epoch
 would; --write keeps their sizes for the bench.
 """
 

@@ -1,7 +1,7 @@
-//! How long a training step takes on Burn's CPU backend, forward and backward: `cargo bench -p comer-burn --bench step`.
+//! Time of a training step on Burn's CPU backend, forward and backward: `cargo bench -p comer-burn --bench step`.
 //!
 //! The paper's model with random weights; the best CPU time of three rounds. `cargo bench -p comer-train --bench step`
-//! has the same batches on our own kernels.
+//! measures the same batches on the CPU network.
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
 use std::time::Duration;

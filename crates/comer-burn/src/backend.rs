@@ -14,12 +14,12 @@ use comer_train::backend::{Backend, BatchOutput};
 use comer_train::batches::Batch;
 use comer_train::recipe::{Loss, Recipe};
 
-use crate::model::symbols::SymbolMap;
+use crate::model::symbols::SymbolClassifier;
 use crate::model::targets::Targets;
 use crate::model::{Comer, file_name, picture_tensors};
 use crate::padded_batch::PaddedBatch;
 
-/// The network on one of Burn's devices. It pads the pictures of a batch to the largest.
+/// The network on a device of Burn. Pads the pictures of a batch to the largest.
 pub struct BurnBackend {
     config: ModelConfig,
     vocab: Vocab,
@@ -32,7 +32,7 @@ pub struct BurnBackend {
 #[derive(Module, Debug)]
 struct TrainableModel {
     model: Comer,
-    map: Option<SymbolMap>,
+    classifier: Option<SymbolClassifier>,
 }
 
 impl BurnBackend {
@@ -44,14 +44,19 @@ impl BurnBackend {
     }
 
     fn network(&self, weights: &Weights) -> Result<TrainableModel> {
-        let mut own = weights.clone();
-        own.retain(|name, _| !name.starts_with("symbols."));
+        let mut model_weights = weights.clone();
+        model_weights.retain(|name, _| !name.starts_with("symbols."));
         let (config, vocab) = (self.config.clone(), self.vocab.clone());
-        let file =
-            ModelFile { config, vocab, provenance: Default::default(), weights: own, language_model: None };
+        let file = ModelFile {
+            config,
+            vocab,
+            provenance: Default::default(),
+            weights: model_weights,
+            language_model: None,
+        };
         Ok(TrainableModel {
             model: Comer::new(&file, &self.device)?,
-            map: (self.symbols > 0.0).then(|| SymbolMap::new(weights, &self.device)),
+            classifier: (self.symbols > 0.0).then(|| SymbolClassifier::new(weights, &self.device)),
         })
     }
 }
@@ -64,14 +69,17 @@ impl Backend for BurnBackend {
         let (pictures, padding) = picture_tensors(&PaddedBatch::new(&batch.pictures), &self.device);
         let targets = Targets::new(&batch.formulas);
         let cells = model.encoder().cells(pictures);
-        let named = network.map.as_ref().map(|map| map.loss(cells.clone(), &batch.pictures, &batch.symbols));
-        let (features, padding) = model.encoder().place(cells, &padding);
-        let decoded = model.read(features, &padding, targets.inputs(&self.device));
+        let symbol_term = network
+            .classifier
+            .as_ref()
+            .map(|classifier| classifier.loss(cells.clone(), &batch.pictures, &batch.symbols));
+        let (features, padding) = model.encoder().add_positions(cells, &padding);
+        let decoded = model.decode(features, &padding, targets.inputs(&self.device));
         let correct = targets.correct(decoded.logits.clone());
         let loss = targets.smooth_loss(decoded.logits, self.label_smoothing);
-        let (value, symbol_loss) = (number(&loss), named.as_ref().map_or(0.0, number));
-        let total = match named {
-            Some(named) => loss + named * self.symbols,
+        let (value, symbol_loss) = (scalar(&loss), symbol_term.as_ref().map_or(0.0, scalar));
+        let total = match symbol_term {
+            Some(term) => loss + term * self.symbols,
             None => loss,
         };
         let gradients = GradientsParams::from_grads(total.backward(), &network);
@@ -87,11 +95,11 @@ impl Backend for BurnBackend {
     }
 }
 
-fn number(tensor: &Tensor<1>) -> f64 {
+fn scalar(tensor: &Tensor<1>) -> f64 {
     f64::from(tensor.clone().into_data().try_to_vec::<f32>().expect("a loss is f32")[0])
 }
 
-/// Collects every gradient under the model file's name of its tensor.
+/// Collects the gradients under the names of the tensors in the model file.
 struct Collector<'a> {
     gradients: &'a GradientsParams,
     path: Vec<String>,
@@ -111,7 +119,7 @@ impl ModuleVisitor for Collector<'_> {
         let Some(gradient) = self.gradients.get::<D>(param.id) else { return };
         let shape = gradient.dims().to_vec();
         let data = gradient.into_data().try_to_vec().expect("gradients are f32");
-        // The first part of the path tells the model from the map of symbols.
+        // The first part of the path is the field of `TrainableModel`.
         self.found.insert(file_name(&self.path[1..]), weights::Tensor { shape, data });
     }
 }

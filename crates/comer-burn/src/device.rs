@@ -1,4 +1,4 @@
-//! Burn's devices by their names on the command line.
+//! Devices of Burn by their names on the command line.
 
 use burn::prelude::Device;
 use comer_train::{Error, Result};
@@ -10,7 +10,7 @@ const AVAILABLE: &str = match (cfg!(feature = "cuda"), cfg!(feature = "wgpu")) {
     (true, true) => "cpu, cpu-burn, cuda:0, cuda:1, ..., wgpu",
 };
 
-/// The device called `name`: `cpu-burn` (Burn on this machine's processor), `cuda:0`, `cuda:1`, ..., `wgpu`.
+/// The device `name`: `cpu-burn` (Burn on the CPU), `cuda:0`, `cuda:1`, ..., `wgpu`.
 pub fn device(name: &str) -> Result<Device> {
     let unknown = |reason: &str| {
         let reason = format!("{reason}; this program was built for {AVAILABLE}");
@@ -20,7 +20,7 @@ pub fn device(name: &str) -> Result<Device> {
         ("cpu-burn", "0") => Ok(Device::flex()),
         #[cfg(feature = "cuda")]
         ("cuda", index) => {
-            let index: usize = index.parse().map_err(|_| unknown("its index is not a number"))?;
+            let index: usize = index.parse().map_err(|_| unknown("the index is not a number"))?;
             Ok(Device::cuda(index))
         }
         #[cfg(not(feature = "cuda"))]
@@ -29,7 +29,7 @@ pub fn device(name: &str) -> Result<Device> {
         ("wgpu", "0") => Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)),
         #[cfg(not(feature = "wgpu"))]
         ("wgpu", _) => Err(unknown("build with --features wgpu")),
-        _ => Err(unknown("no such kind of device")),
+        _ => Err(unknown("unknown device")),
     }
 }
 
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_found_or_refused_by_name() {
+    fn devices_are_opened_or_rejected_by_name() {
         assert_eq!(device("cpu-burn").unwrap(), Device::flex());
         for name in ["gpu", "cpu-burn:1", "cuda:x"] {
             let message = device(name).unwrap_err().to_string();

@@ -1,7 +1,6 @@
-//! CoMER on [Burn](https://burn.dev): training on GPUs, and the oracle of the CPU network's tests.
+//! CoMER on [Burn](https://burn.dev): training on GPUs, and the reference model for tests of the CPU network.
 //!
-//! [`model`] reads like the paper; [`BurnBackend`] plugs it into `comer_train`'s trainer; [`device()`] finds a device by
-//! name.
+//! [`model`] follows the paper. [`BurnBackend`] is its backend for `comer_train`. [`device()`] opens a device by name.
 
 pub mod backend;
 pub mod device;

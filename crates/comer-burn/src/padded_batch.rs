@@ -5,7 +5,7 @@ use comer::Image;
 /// Pictures padded at the right and at the bottom to the largest of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PaddedBatch {
-    /// How many pictures.
+    /// Number of pictures.
     pub count: usize,
     /// Height of the largest.
     pub height: usize,
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_is_padded_at_the_right_and_at_the_bottom() {
+    fn pictures_are_padded_at_the_right_and_at_the_bottom() {
         let pictures = [Image::new(2, 1, vec![255, 51]).unwrap(), Image::new(1, 2, vec![102, 0]).unwrap()];
         let batch = PaddedBatch::new(&pictures);
         assert_eq!((batch.count, batch.height, batch.width), (2, 2, 2));

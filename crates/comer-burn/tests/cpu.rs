@@ -1,4 +1,4 @@
-//! The CPU network of `comer-train` against the plain model on Burn.
+//! Compares the CPU network of `comer-train` with the reference model on Burn.
 
 mod plain;
 
@@ -15,7 +15,7 @@ use plain::by_name;
 const TINY: [&str; 4] = ["bttr", "self", "cross", "fusion"];
 
 #[test]
-fn features_gradients_and_statistics_equal_those_of_the_plain_model() {
+fn features_gradients_and_statistics_equal_those_of_the_reference() {
     let golden = Golden::tiny("fusion");
     let file = golden.model("weights.");
     let images = golden.get("input.images");
@@ -36,7 +36,7 @@ fn features_gradients_and_statistics_equal_those_of_the_plain_model() {
     let net = DenseNet { config: &file.config, weights: &file.weights, seed: 0 };
     let (features, tape) = net.forward(&images.data, Grid::new(vec![(height, width); count]));
     // [count, channels, cells] as pixels of channels, and back.
-    let place = |picture: usize, channel: usize, cell: usize| (picture * cells + cell) * channels + channel;
+    let offset = |picture: usize, channel: usize, cell: usize| (picture * cells + cell) * channels + channel;
     let mut rows = vec![0.0; count * cells * channels];
     let expected: Vec<f32> = expected.into_data().try_to_vec().unwrap();
     let mut worst = 0f32;
@@ -44,8 +44,8 @@ fn features_gradients_and_statistics_equal_those_of_the_plain_model() {
         for channel in 0..channels {
             for cell in 0..cells {
                 let index = (picture * channels + channel) * cells + cell;
-                rows[place(picture, channel, cell)] = direction[index];
-                worst = worst.max((features.rows[place(picture, channel, cell)] - expected[index]).abs());
+                rows[offset(picture, channel, cell)] = direction[index];
+                worst = worst.max((features.rows[offset(picture, channel, cell)] - expected[index]).abs());
             }
         }
     }
@@ -90,7 +90,7 @@ fn features_gradients_and_statistics_equal_those_of_the_plain_model() {
 }
 
 #[test]
-fn a_step_is_that_of_the_plain_model_on_pictures_of_one_size() {
+fn a_step_equals_that_of_the_reference_for_pictures_of_one_size() {
     let formulas: [Vec<TokenId>; 3] = [vec![5, 9, 7, 30], vec![8, 8, 40, 112], vec![3, 60, 7, 7]];
     let sizes = [(50, 83), (20, 30)];
     for (name, (height, width)) in TINY.into_iter().flat_map(|name| sizes.map(|size| (name, size))) {
@@ -113,7 +113,7 @@ fn a_step_is_that_of_the_plain_model_on_pictures_of_one_size() {
         assert_eq!(step.targets, 30);
         compare(name, &step.gradients, &gradients, 1e-4);
 
-        // The running statistics follow those of the step; the refinement's more than once.
+        // The running statistics are updated with those of the step; those of the refinement more than once.
         let mut running = file.weights.clone();
         for norm in &step.statistics {
             let unbias = norm.count as f32 / (norm.count as f32 - 1.0);
@@ -133,13 +133,13 @@ fn a_step_is_that_of_the_plain_model_on_pictures_of_one_size() {
     }
 }
 
-/// The network of a model file, with neither smoothed labels nor symbols.
+/// The network of a model file, without label smoothing and symbol loss.
 fn network(file: &ModelFile, seed: u32) -> Network<'_> {
     Network { config: &file.config, weights: &file.weights, seed, label_smoothing: 0.0, symbols: None }
 }
 
-/// The norm of each tensor's difference against its norm. The bias of the refinement's norm shifts all cells alike,
-/// which no softmax notices: its gradient is rounding alone, and measured against 1e-4.
+/// Compares each tensor by the norm of the difference relative to its norm. The bias of the refinement's norm shifts all
+/// cells equally, which softmax ignores: its gradient is rounding only and is compared with 1e-4.
 fn compare(name: &str, found: &Weights, expected: &Weights, most: f32) {
     assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{name}");
     let mut worst = (0f32, "");

@@ -1,4 +1,4 @@
-//! One device, two devices, our own kernels: the same training.
+//! Training is equal on one device, on two devices and on the CPU network.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,11 +12,11 @@ use comer_train::run_folder::RunFolder;
 use comer_train::samples::{Sample, Samples};
 use comer_train::trainer::Trainer;
 
-/// Pictures of one size with formulas of one length, so that nothing is padded: there, padded and unpadded agree.
+/// Pictures of one size with formulas of one length, so that nothing is padded.
 fn samples() -> Samples {
     let sample = |index: usize| {
         let pixels = (0..48 * 32).map(|pixel| if (pixel * (index + 3)) % 11 < 3 { 255 } else { 0 }).collect();
-        let tokens = (0..4).map(|place| 3 + ((index + place * 7) % 20) as u16).collect();
+        let tokens = (0..4).map(|position| 3 + ((index + position * 7) % 20) as u16).collect();
         let picture = Image::new(48, 32, pixels).unwrap();
         let point = |x: usize, y: usize| Point { x: x as f64, y: y as f64 };
         let stroke = Stroke { points: vec![point(0, 0), point(10 + index, 28)] };
@@ -52,7 +52,7 @@ fn recipe() -> Recipe {
     recipe
 }
 
-/// The losses of all steps, those of the symbols too.
+/// The losses of all steps, including symbol losses.
 fn losses(devices: &str) -> Vec<f64> {
     let (recipe, vocab, samples, stop) = (recipe(), Vocab::crohme(), samples(), AtomicBool::new(false));
     let folder = tempfile::tempdir().unwrap();
@@ -81,10 +81,10 @@ fn losses(devices: &str) -> Vec<f64> {
 }
 
 #[test]
-fn two_devices_and_our_own_kernels_train_as_one_device_of_burn() {
+fn several_devices_and_the_cpu_network_train_like_one_device_of_burn() {
     let one = losses("cpu-burn");
     assert_eq!(one.len(), 8);
-    assert!(one[6] < one[0] && one[7] < one[1], "nothing was learnt: {one:?}");
+    assert!(one[6] < one[0] && one[7] < one[1], "the loss did not fall: {one:?}");
     for devices in ["cpu-burn,cpu-burn", "cpu", "cpu,cpu-burn,cpu"] {
         let found = losses(devices);
         for (a, b) in one.iter().zip(&found) {

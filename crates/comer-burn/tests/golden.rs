@@ -1,4 +1,4 @@
-//! The trainable model against the numbers of the authors' implementation: every layer, loss, gradient and update.
+//! Compares the trainable model with the authors' implementation: every layer, loss, gradient and update.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ fn every_layer_of_the_tiny_models_matches() {
         }
         check.near("logits", values(decoded.logits.clone()), &golden.get("eval.logits").data, 1e-4);
         check.near("loss", values(targets.loss(decoded.logits)), &golden.get("eval.loss").data, 1e-5);
-        check.done();
+        check.report();
     }
 }
 
@@ -92,12 +92,12 @@ fn gradients_and_three_training_steps_of_the_tiny_models_match() {
         for (tensor, found) in model.weights() {
             check.near(&tensor, found.data, &after.weights[&tensor].data, 1e-3);
         }
-        check.done();
+        check.report();
     }
 }
 
 #[test]
-fn a_model_gives_back_the_weights_it_was_made_of() {
+fn weights_round_trip_through_a_model() {
     for name in TINY {
         let golden = golden_model(name);
         let model = Comer::new(&golden, &Device::flex()).unwrap();
@@ -170,7 +170,7 @@ fn the_released_weights_match_on_real_pictures() {
             check.near(&name, values(refinement), expected("refinement"), 1e-4);
         }
     }
-    check.done();
+    check.report();
 }
 
 /// The pictures, their padding and the targets of a golden file.
@@ -183,14 +183,9 @@ fn inputs(golden: &Golden, device: &Device) -> (Tensor<4>, Padding, Targets) {
 }
 
 fn targets(golden: &Golden) -> Targets {
-    let whole = |name: &str| golden.get(name).data.iter().map(|&id| id as i32).collect();
+    let ids = |name: &str| golden.get(name).data.iter().map(|&id| id as i32).collect();
     let shape = &golden.get("input.tokens").shape;
-    Targets {
-        rows: shape[0],
-        steps: shape[1],
-        inputs: whole("input.tokens"),
-        answers: whole("input.targets"),
-    }
+    Targets { rows: shape[0], steps: shape[1], inputs: ids("input.tokens"), targets: ids("input.targets") }
 }
 
 fn flags(golden: &Golden, name: &str) -> Vec<bool> {
@@ -203,12 +198,12 @@ fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 
 /// The gradients of a model under the names of its parameters.
 fn gradients_by_name(model: &Comer, gradients: &GradientsParams) -> BTreeMap<String, Vec<f32>> {
-    struct Reader<'a> {
+    struct Collector<'a> {
         gradients: &'a GradientsParams,
-        by_id: BTreeMap<String, Vec<f32>>,
+        by_name: BTreeMap<String, Vec<f32>>,
         path: Vec<String>,
     }
-    impl ModuleVisitor for Reader<'_> {
+    impl ModuleVisitor for Collector<'_> {
         fn enter_module(&mut self, name: &str, _container: &str) {
             self.path.push(name.into());
         }
@@ -219,16 +214,16 @@ fn gradients_by_name(model: &Comer, gradients: &GradientsParams) -> BTreeMap<Str
 
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             if let Some(gradient) = self.gradients.get::<D>(param.id) {
-                self.by_id.insert(self.path.join(".").replace("densenet.", ""), values(gradient));
+                self.by_name.insert(self.path.join(".").replace("densenet.", ""), values(gradient));
             }
         }
     }
-    let mut reader = Reader { gradients, by_id: BTreeMap::new(), path: Vec::new() };
-    model.visit(&mut reader);
-    reader.by_id
+    let mut collector = Collector { gradients, by_name: BTreeMap::new(), path: Vec::new() };
+    model.visit(&mut collector);
+    collector.by_name
 }
 
-/// Compares numbers, and says at the end how far off the worst of them was.
+/// Compares values and reports the largest differences.
 struct Check {
     model: &'static str,
     worst: BTreeMap<&'static str, (f32, String)>,
@@ -243,20 +238,20 @@ impl Check {
         assert_eq!(found.len(), expected.len(), "{}: {name}", self.model);
         let off =
             found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, |worst, off| off.max(worst));
-        self.note("absolute", name, off, most);
+        self.record("absolute", name, off, most);
         assert!(found.iter().all(|x| x.is_finite()), "{}: {name} is not finite", self.model);
     }
 
-    /// The norm of the difference against the norm of what was expected. A norm under 1e-5 counts as that: the bias of the
-    /// refinement's batch norm shifts all cells alike, which no softmax notices, so that its gradient is rounding alone.
+    /// The norm of the difference relative to the norm of the expected values, which is at least 1e-5: the bias of the
+    /// refinement's batch norm shifts all cells equally, which softmax ignores, so its gradient is rounding only.
     fn relative(&mut self, name: &str, found: &[f32], expected: &[f32], most: f32) {
         assert_eq!(found.len(), expected.len(), "{}: {name}", self.model);
         let norm = |values: &mut dyn Iterator<Item = f32>| values.map(|x| x * x).sum::<f32>().sqrt();
         let difference = norm(&mut found.iter().zip(expected).map(|(a, b)| a - b));
-        self.note("relative", name, difference / norm(&mut expected.iter().copied()).max(1e-5), most);
+        self.record("relative", name, difference / norm(&mut expected.iter().copied()).max(1e-5), most);
     }
 
-    fn note(&mut self, kind: &'static str, name: &str, off: f32, most: f32) {
+    fn record(&mut self, kind: &'static str, name: &str, off: f32, most: f32) {
         assert!(off <= most, "{}: {name} is off by {off}, expected at most {most}", self.model);
         let worst = self.worst.entry(kind).or_default();
         if off >= worst.0 {
@@ -264,7 +259,7 @@ impl Check {
         }
     }
 
-    fn done(&self) {
+    fn report(&self) {
         for (kind, (off, name)) in &self.worst {
             eprintln!("{}: largest {kind} difference {off:.1e} ({name})", self.model);
         }
@@ -276,7 +271,7 @@ trait Gradients {
 }
 
 impl Gradients for Golden {
-    /// The golden gradients under our names: the gradients are read as if they were a model's weights.
+    /// The golden gradients under the names of the model file: they are read like the weights of a model.
     fn model_gradients(&self, model: &comer::internal::ModelFile) -> BTreeMap<String, Vec<f32>> {
         let trainable =
             tensor_specs(&model.config, model.vocab.len()).into_iter().filter(|spec| spec.trainable);

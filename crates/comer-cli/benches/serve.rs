@@ -58,9 +58,9 @@ fn latency(model: &Path) {
             .map(|_| {
                 let start = Instant::now();
                 let path = format!("/api/recognize{query}");
-                let answer = client.ask("POST", &path, "application/json", body.as_bytes()).unwrap();
+                let response = client.request("POST", &path, "application/json", body.as_bytes()).unwrap();
                 assert_eq!(
-                    tokenize(answer.json()["latex"].as_str().unwrap()),
+                    tokenize(response.json()["latex"].as_str().unwrap()),
                     tokenize(ink.latex().unwrap())
                 );
                 start.elapsed().as_secs_f64() * 1000.0
@@ -74,7 +74,7 @@ fn latency(model: &Path) {
 
 /// Pictures a second and CPU seconds a picture of the recogniser alone, on all `threads` for a while.
 ///
-/// The machine may be busy with other things: CPU time tells the server's own cost all the same.
+/// CPU time is the cost of the server even if the machine is busy.
 fn alone(recognizer: &Recognizer, pictures: &[Input], threads: usize) -> (f64, f64) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let many: Vec<Input> = pictures.iter().cycle().take(8 * pictures.len()).cloned().collect();
@@ -128,7 +128,7 @@ fn load_test(model: &Path) {
     let alone_after = alone(&recognizer, &drawn, threads);
     let after = bench(model, folder.path(), threads);
     println!("{clients} clients for {seconds} s, beam 10, {threads} threads, good, bad and leaving");
-    println!("  answers by status          {:?}, {} left", figures.statuses, figures.left);
+    println!("  responses by status        {:?}, {} disconnected", figures.statuses, figures.disconnected);
     println!("  without an answer          {}", figures.unanswered);
     let (start, most) = figures.memory;
     let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);

@@ -27,10 +27,10 @@ use crate::output::{message, print, report_json};
 use crate::training::{STOP, View, interrupt, open_backend, provenance, report_samples};
 
 /// Train BTTR, Self, Cross and Fusion with the same budget and seed, evaluate each on the test sets, and write the
-/// paper's tables, its figure of lengths, and how much ink each model left unread or read twice.
+/// paper's tables, its figure of ExpRate by length, and the unread and reread ink of each model.
 ///
-/// An interrupted ablation resumes when the same command is run again. Each model's folder holds its run and a report
-/// per test set.
+/// An interrupted ablation resumes when the same command is run again. The folder of each model contains its run and a
+/// report per test set.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer ablate --data crohme.zip --out runs/ablation --epochs 30
@@ -56,7 +56,7 @@ pub struct Arguments {
     /// Folder of InkML files with the names of the images, for augmentation of the strokes.
     #[arg(long, value_name = "DIR")]
     ink: Vec<PathBuf>,
-    /// Test splits; those that the data does not have are left out.
+    /// Test splits; splits that are not in the data are skipped.
     #[arg(long, value_delimiter = ',', default_value = "2014,2016,2019")]
     test: Vec<String>,
     /// Device: cpu, cuda:0, cuda:0,cuda:1, wgpu.
@@ -77,8 +77,8 @@ const MODELS: [(&str, Coverage); 4] = [
     ("fusion", Coverage::Fusion),
 ];
 
-/// A model's report for each test split.
-pub struct Ablated {
+/// The reports of a model, by test split.
+pub struct ModelReports {
     pub name: &'static str,
     pub reports: Vec<(String, Report)>,
 }
@@ -118,7 +118,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             message("stopped; run the same command again to resume");
             return Ok(ExitCode::from(130));
         };
-        results.push(Ablated { name, reports });
+        results.push(ModelReports { name, reports });
     }
     let epochs = recipe.epochs;
     write_atomic(&arguments.out.join("ablation.md"), tables::markdown(&results, epochs).as_bytes())?;
@@ -183,7 +183,7 @@ fn read(arguments: &Arguments, folder: &Path, tests: &[&String]) -> Result<Optio
     tests.iter().map(report).collect()
 }
 
-fn figures(result: &Ablated) -> serde_json::Value {
+fn figures(result: &ModelReports) -> serde_json::Value {
     let sets: HashMap<&String, serde_json::Value> =
         result.reports.iter().map(|(test, report)| (test, report_json(report))).collect();
     json!({ "model": result.name, "sets": sets })

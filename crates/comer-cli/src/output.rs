@@ -33,7 +33,7 @@ pub fn warn(problems: &[String]) {
     problems.iter().for_each(message);
 }
 
-/// Whether an error only says that nobody reads our output any more, as in `comer ... | head`.
+/// Whether an error is a broken pipe: the reader of the output has closed it, as in `comer ... | head`.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let io = cause.downcast_ref::<std::io::Error>();

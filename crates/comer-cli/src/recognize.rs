@@ -60,7 +60,7 @@ pub struct Arguments {
     debug_image: Option<PathBuf>,
     #[command(flatten)]
     threads: ThreadArgs,
-    /// Print no progress bar and no error messages; the exit code still tells.
+    /// Print no progress bar and no error messages; the exit code is unchanged.
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
     /// Print the confidence and the time of each input to stderr.

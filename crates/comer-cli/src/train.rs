@@ -1,4 +1,4 @@
-//! `comer train`: trains a model by a recipe, and resumes after interruption.
+//! `comer train`: trains a model with a recipe, and resumes after interruption.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use crate::args::{ThreadArgs, read_vocab};
 use crate::output::{message, print, print_json};
 use crate::training::{STOP, View, interrupt, open_backend, provenance, report_samples};
 
-/// Train a model by a recipe.
+/// Train a model with a recipe.
 ///
 /// Ctrl-C stops after the current step; --resume continues exactly as if the run had not been interrupted.
 #[derive(clap::Args)]
@@ -26,7 +26,7 @@ use crate::training::{STOP, View, interrupt, open_backend, provenance, report_sa
   comer train configs/default.toml --data crohme.zip --device cpu,cpu --out runs/two-networks
   comer train configs/bundled.toml --data sets --device cpu,cpu --out runs/bundled
   comer train configs/further.toml --data crohme.zip --from model.safetensors --out runs/further
-  comer train configs/by-heart.toml --data crohme.zip --out runs/by-heart
+  comer train configs/overfit.toml --data crohme.zip --out runs/overfit
   comer train configs/paper.toml --data crohme.zip --device cuda:0 --out runs/paper")]
 pub struct Arguments {
     /// Recipe (TOML); examples are in configs/.
@@ -43,7 +43,7 @@ pub struct Arguments {
     /// Resume from the checkpoint in the run folder.
     #[arg(long)]
     resume: bool,
-    /// Begin with the weights of a model file instead of random ones. Its vocabulary and shape must be the recipe's.
+    /// Start with the weights of a model file instead of random ones. Vocabulary and shape must match the recipe.
     #[arg(long, value_name = "MODEL", conflicts_with = "resume")]
     from: Option<PathBuf>,
     /// Device: cpu, or wgpu and cuda:0 if the program was built with these features. Several devices, separated by
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     report_samples(&samples);
     ctrlc::set_handler(interrupt).context("cannot handle Ctrl-C")?;
     let mut provenance = provenance(&arguments.data, &arguments.ink);
-    // A resumed run keeps what its models say of the model that it began with.
+    // A resumed run keeps the provenance of the model that it started from.
     if let Ok(model) = ModelFile::open(arguments.out.join("last.safetensors"))
         && let Some(from) = model.provenance.get("from")
         && arguments.resume

@@ -1,4 +1,4 @@
-//! `comer data` as a user meets it: ink becomes a data set, and what is wrong with one is found.
+//! End-to-end tests of `comer data`: rendering, importing and checking data sets.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,7 +12,7 @@ use comer_eval::caption::Normalizer;
 use comer_eval::files::read_truths;
 use serde_json::Value;
 
-/// Ink that leans by `lean`, so that no two pictures are alike, with this LaTeX.
+/// Ink with a slant of `lean`, which makes pictures different, and this LaTeX.
 fn ink(lean: usize, latex: &str) -> String {
     let latex = latex.replace('&', "&amp;").replace('<', "&lt;");
     format!(
@@ -39,14 +39,14 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The names of a list of cases, which stand before the colon.
+/// The names of a list of cases, which are before the colon.
 fn names(cases: &Value) -> Vec<&str> {
     let list = cases.as_array().unwrap().iter();
     list.map(|case| case.as_str().unwrap().split(':').next().unwrap()).collect()
 }
 
 #[test]
-fn ink_becomes_a_data_set_and_bad_files_cost_only_themselves() {
+fn ink_is_rendered_to_a_data_set_and_invalid_files_are_skipped() {
     let place = tempfile::tempdir().unwrap();
     let (source, out) = (place.path().join("source"), place.path().join("out"));
     for (name, text) in [
@@ -79,7 +79,7 @@ fn ink_becomes_a_data_set_and_bad_files_cost_only_themselves() {
         ("c/twin.inkml", "the same file as"),
         ("d/unknown.inkml", "\"\\\\Omega\"): not in the vocabulary"),
         ("d/unclosed.inkml", "not closed"),
-        ("d/empty.inkml", "nothing is written"),
+        ("d/empty.inkml", "no visible symbols"),
         ("d/silent.inkml", "truth"),
         ("d/broken.inkml", "InkML"),
     ] {
@@ -94,13 +94,13 @@ fn ink_becomes_a_data_set_and_bad_files_cost_only_themselves() {
     let plain = set.samples.iter().find(|sample| sample.name == "plain").unwrap();
     let drawn = Ink::from_inkml(ink(1, "x").as_bytes()).unwrap().draw().unwrap();
     assert_eq!(plain.picture, drawn);
-    assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "something unfinished is left");
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "incomplete files remain");
 
     let check = comer(&["check", "--json"], &[&out]);
     assert!(check.status.success(), "{check:?}");
     assert_eq!(json(&check)["splits"]["mine"]["formulas"], 5);
 
-    // What is there is not touched.
+    // Existing splits are not changed.
     let again = comer(&["render", "--split", "mine"], &[&source, &out]);
     assert!(!again.status.success() && errors(&again).contains("already exists"), "{again:?}");
     assert_eq!(fs::read_to_string(out.join("mine/caption.txt")).unwrap(), captions);
@@ -119,7 +119,7 @@ fn a_split_is_named_after_its_folder_and_a_vocabulary_decides_its_tokens() {
 }
 
 #[test]
-fn nothing_to_draw_is_an_error_that_leaves_nothing() {
+fn nothing_to_draw_is_an_error_and_leaves_no_files() {
     let place = tempfile::tempdir().unwrap();
     let out = place.path().join("out");
     let (empty, broken) = (place.path().join("empty"), place.path().join("broken"));
@@ -134,17 +134,17 @@ fn nothing_to_draw_is_an_error_that_leaves_nothing() {
         let output = comer(&["render", "--split", split], &[folder, &out]);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert!(errors(&output).contains(expected), "{expected}: {output:?}");
-        assert!(fs::read_dir(&out).map_or(0, Iterator::count) == 0, "something is left in {}", out.display());
+        assert!(fs::read_dir(&out).map_or(0, Iterator::count) == 0, "files remain in {}", out.display());
     }
 }
 
-/// A picture with a bar at `place`.
-fn bar(place: usize, width: usize, height: usize) -> Vec<u8> {
-    let pixels = (0..width * height).map(|index| if index % width == place { 255 } else { 0 }).collect();
+/// A picture with a vertical bar at `column`.
+fn bar(column: usize, width: usize, height: usize) -> Vec<u8> {
+    let pixels = (0..width * height).map(|index| if index % width == column { 255 } else { 0 }).collect();
     Image::new(width, height, pixels).unwrap().to_png().unwrap()
 }
 
-/// A set with every fault that there is.
+/// A set with every kind of fault.
 fn faulty(folder: &Path) {
     let captions = "fine\tx ^ { 2 }\nsame\ty\nwide\tz\nthin\tz\nempty\t\nopen\t{ x\nforeign\t\\Omega + Q\nfine\tx ^ { 2 }\n\
                     missing\tx\nbroken\tx\n\tno name\n";
@@ -162,7 +162,7 @@ fn faulty(folder: &Path) {
 }
 
 #[test]
-fn every_fault_is_found_and_named() {
+fn every_fault_is_reported() {
     let place = tempfile::tempdir().unwrap();
     faulty(place.path());
     let output = comer(&["check", "--json"], &[place.path()]);
@@ -192,7 +192,7 @@ fn every_fault_is_found_and_named() {
     for part in ["train: unknown tokens\n  Q in 1 caption(s), such as foreign", "leaks between splits"] {
         assert!(text.contains(part), "{part:?} in {text}");
     }
-    // The other split alone is fine, named or as a folder of its own.
+    // The other split has no faults, selected by name or by its folder.
     let test = place.path().join("test");
     for (arguments, path) in [(vec!["check", "--split", "test"], place.path()), (vec!["check"], &test)] {
         let output = comer(&arguments, &[path]);
@@ -201,7 +201,7 @@ fn every_fault_is_found_and_named() {
 }
 
 #[test]
-fn a_zip_is_checked_like_the_folder_it_was_made_of() {
+fn a_zip_is_checked_like_a_folder() {
     use std::io::Write;
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("folder");
@@ -224,7 +224,7 @@ fn a_zip_is_checked_like_the_folder_it_was_made_of() {
 }
 
 #[test]
-fn what_is_no_data_set_is_refused() {
+fn invalid_data_sets_are_rejected() {
     let place = tempfile::tempdir().unwrap();
     write(place.path().join("text"), "no zip");
     for (arguments, path, expected) in [
@@ -251,7 +251,7 @@ fn ink_below(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn crohme_gets_the_captions_that_it_has() {
+fn normalized_truths_equal_the_captions_of_crohme() {
     let (Some(pictures), Some(folder)) =
         (comer_testing::shared("data/crohme.zip"), comer_testing::unpacked_ink())
     else {
@@ -282,7 +282,7 @@ fn crohme_gets_the_captions_that_it_has() {
 
 #[cfg(feature = "train")]
 #[test]
-fn sources_become_a_stroke_set_without_test_captions_and_with_half_of_the_writers() {
+fn sources_are_imported_without_test_captions_and_by_half_of_the_writers() {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name);
     let picture = Image::new(40, 30, vec![255; 1200]).unwrap().to_png().unwrap();
@@ -308,10 +308,10 @@ fn sources_become_a_stroke_set_without_test_captions_and_with_half_of_the_writer
         assert!(output.status.success(), "{output:?}");
         (comer_train::stroke_set::read(&out).unwrap(), errors(&output))
     };
-    let (records, told) = import("all.jsonl", &["ink", "lines.jsonl"], &[]);
+    let (records, stderr) = import("all.jsonl", &["ink", "lines.jsonl"], &[]);
     assert_eq!(records.len(), 5);
-    assert!(told.contains("1 left out: a caption of the tests, the first test: x + 1"), "{told}");
-    assert!(told.contains("1 left out: marked test_text"), "{told}");
+    assert!(stderr.contains("1 left out: a caption of the tests, the first test: x + 1"), "{stderr}");
+    assert!(stderr.contains("1 left out: marked test_text"), "{stderr}");
     assert_eq!(records[4].symbols, [("<".to_string(), vec![0]), (",".to_string(), vec![1])]);
     let halves = ["training", "validation"]
         .map(|half| import("half.jsonl", &["ink"], &["--writers", half, "--source", "w"]).0);
@@ -320,7 +320,7 @@ fn sources_become_a_stroke_set_without_test_captions_and_with_half_of_the_writer
     assert_eq!(names, writers.map(|name| format!("w/{name}")));
     assert!(halves.iter().all(|half| !half.is_empty()), "{halves:?}");
 
-    // What was just imported is found again in its source, and its captions in the tests.
+    // A set without shared captions and ink passes; one with captions of the tests does not.
     let check = |tests: &str, ink: &str| {
         let (set, tests, ink) = (at("all.jsonl"), at(tests), at(ink));
         let more = ["check", "--json", "--tests", tests.to_str().unwrap(), "--ink", ink.to_str().unwrap()];

@@ -1,4 +1,4 @@
-//! `comer evaluate` on a set of our own: a report, and a broken picture that costs one file.
+//! End-to-end test of `comer evaluate` with a small set that has a broken image.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use comer::internal::Precision;
 use serde_json::Value;
 
 #[test]
-fn a_set_is_read_and_scored_and_a_broken_picture_costs_one_file() {
+fn a_set_is_evaluated_and_a_broken_image_affects_only_itself() {
     let folder = tempfile::tempdir().unwrap();
     let (images, model) = (folder.path().join("set/own/img"), folder.path().join("tiny.safetensors"));
     fs::create_dir_all(&images).unwrap();
@@ -30,8 +30,8 @@ fn a_set_is_read_and_scored_and_a_broken_picture_costs_one_file() {
     let output =
         command.arg("--data").arg(folder.path().join("set")).arg("--out").arg(&out).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let talk = String::from_utf8_lossy(&output.stderr);
-    assert!(talk.contains("broken"), "{talk}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("broken"), "{stderr}");
     let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&figures["files"], &figures["missing"]), (&Value::from(4), &Value::from(1)));
     assert!(figures["token"]["exp_rate"].is_number() && figures["caption"]["le3"].is_number(), "{figures}");

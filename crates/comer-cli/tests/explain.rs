@@ -1,4 +1,4 @@
-//! `comer explain` as a user meets it: every kind of file, and bad input that leaves nothing behind.
+//! End-to-end tests of `comer explain`: all output formats, and invalid input.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::process::{Command, Output};
 
 use comer::internal::Precision;
 
-struct Place {
+struct Fixture {
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["fusion", "bttr"] {
@@ -38,7 +38,7 @@ fn sample() -> PathBuf {
 
 #[test]
 fn every_kind_of_file_is_written() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     for model in ["fusion", "bttr"] {
         for (out, start) in [
             ("a.png", &b"\x89PNG"[..]),
@@ -47,29 +47,32 @@ fn every_kind_of_file_is_written() {
             ("a.html", b"<!doctype html>"),
             ("a.HTM", b"<!doctype html>"),
         ] {
-            let output = place.run(model, &sample(), out, &["--formula", "x ^ { 2 }"]);
+            let output = fixture.run(model, &sample(), out, &["--formula", "x ^ { 2 }"]);
             assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
-            assert!(place.read(out).starts_with(start), "{model} {out}");
-            let talk = String::from_utf8_lossy(&output.stderr);
-            assert!(talk.contains(out) && talk.contains("x^{2}") && talk.contains("read twice"), "{talk}");
+            assert!(fixture.read(out).starts_with(start), "{model} {out}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                stderr.contains(out) && stderr.contains("x^{2}") && stderr.contains("read twice"),
+                "{stderr}"
+            );
         }
     }
     // What the model reads by itself, and other maps of it.
-    assert!(place.run("fusion", &sample(), "own.svg", &[]).status.success());
-    assert!(place.run("fusion", &sample(), "other.svg", &["--layer", "2", "--head", "2"]).status.success());
-    assert_ne!(place.read("own.svg"), place.read("other.svg"));
+    assert!(fixture.run("fusion", &sample(), "own.svg", &[]).status.success());
+    assert!(fixture.run("fusion", &sample(), "other.svg", &["--layer", "2", "--head", "2"]).status.success());
+    assert_ne!(fixture.read("own.svg"), fixture.read("other.svg"));
     let more = ["--map", "attention", "--right-to-left", "--layer", "1"];
-    assert!(place.run("fusion", &sample(), "right.svg", &more).status.success());
-    let text = String::from_utf8(place.read("right.svg")).unwrap();
+    assert!(fixture.run("fusion", &sample(), "right.svg", &more).status.success());
+    let text = String::from_utf8(fixture.read("right.svg")).unwrap();
     assert!(text.contains("attention, layer 1, mean over heads, read from the right"));
 }
 
 #[test]
 fn bad_input_is_named_and_leaves_nothing_behind() {
-    let place = Place::new();
-    let broken = place.folder.path().join("broken.png");
+    let fixture = Fixture::new();
+    let broken = fixture.folder.path().join("broken.png");
     fs::write(&broken, "no picture").unwrap();
-    let (missing, sample) = (place.folder.path().join("missing.png"), sample());
+    let (missing, sample) = (fixture.folder.path().join("missing.png"), sample());
     let cases: [(&str, &Path, &str, &[&str], &str); 11] = [
         ("fusion", &broken, "a.png", &[], "broken.png"),
         ("fusion", &missing, "a.png", &[], "missing.png"),
@@ -83,12 +86,12 @@ fn bad_input_is_named_and_leaves_nothing_behind() {
         ("fusion", &sample, "a.png", &["--formula", r"x \nonsense"], r"\nonsense"),
         ("none", &sample, "a.png", &[], "none.safetensors"),
     ];
-    let before = fs::read_dir(place.folder.path()).unwrap().count();
+    let before = fs::read_dir(fixture.folder.path()).unwrap().count();
     for (model, input, out, more, named) in cases {
-        let output = place.run(model, input, out, more);
-        let talk = String::from_utf8_lossy(&output.stderr);
+        let output = fixture.run(model, input, out, more);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{named}: {output:?}");
-        assert!(talk.contains(named) && !talk.contains("panicked"), "{named}: {talk}");
-        assert_eq!(fs::read_dir(place.folder.path()).unwrap().count(), before, "{named}");
+        assert!(stderr.contains(named) && !stderr.contains("panicked"), "{named}: {stderr}");
+        assert_eq!(fs::read_dir(fixture.folder.path()).unwrap().count(), before, "{named}");
     }
 }

@@ -1,4 +1,4 @@
-//! `comer import` as a user meets it.
+//! End-to-end tests of `comer import`.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! `comer recognize` as a user meets it: good input in any form, and bad input that costs nothing but itself.
+//! End-to-end tests of `comer recognize`: all input formats, and invalid input.
 
 use std::fs;
 use std::io::Write;
@@ -10,13 +10,13 @@ use comer::internal::Precision;
 use comer::internal::latex::tokenize;
 use serde_json::Value;
 
-/// A folder with a tiny random model: what it answers means nothing, but it answers.
-struct Place {
+/// A folder with a tiny random model, whose results are meaningless.
+struct Fixture {
     folder: tempfile::TempDir,
     model: PathBuf,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let model = folder.path().join("tiny.safetensors");
@@ -51,19 +51,19 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn one_formula_in_any_form_gives_the_same_line() {
-    let place = Place::new();
-    let png = place.write("cross.png", cross().to_png().unwrap());
-    let inkml = place.write("cross.inkml", CROSS);
-    let json = place.write("cross.json", "[[[0,0],[10,10],[20,20]],[[20,0],[10,10],[0,20]]]");
-    let first = place.run(&[&png], &[]);
+    let fixture = Fixture::new();
+    let png = fixture.write("cross.png", cross().to_png().unwrap());
+    let inkml = fixture.write("cross.inkml", CROSS);
+    let json = fixture.write("cross.json", "[[[0,0],[10,10],[20,20]],[[20,0],[10,10],[0,20]]]");
+    let first = fixture.run(&[&png], &[]);
     assert!(first.status.success(), "{first:?}");
     assert_eq!(text(&first.stdout).lines().count(), 1);
     for path in [&inkml, &json] {
-        assert_eq!(text(&place.run(&[path], &[]).stdout), text(&first.stdout), "{}", path.display());
+        assert_eq!(text(&fixture.run(&[path], &[]).stdout), text(&first.stdout), "{}", path.display());
     }
     let mut piped = Command::new(env!("CARGO_BIN_EXE_comer"))
         .args(["recognize", "-", "--model"])
-        .arg(&place.model)
+        .arg(&fixture.model)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -72,8 +72,8 @@ fn one_formula_in_any_form_gives_the_same_line() {
     assert_eq!(text(&piped.wait_with_output().unwrap().stdout), text(&first.stdout));
 
     // A folder, searched to its depth, with the names before the formulas.
-    place.write("deeper/still/cross.png", cross().to_png().unwrap());
-    let all = place.run(&[&place.folder.path().join("inputs")], &[]);
+    fixture.write("deeper/still/cross.png", cross().to_png().unwrap());
+    let all = fixture.run(&[&fixture.folder.path().join("inputs")], &[]);
     assert!(all.status.success(), "{all:?}");
     let all = text(&all.stdout);
     assert_eq!(all.lines().count(), 4);
@@ -81,12 +81,12 @@ fn one_formula_in_any_form_gives_the_same_line() {
 }
 
 #[test]
-fn json_tells_all_that_is_known() {
-    let place = Place::new();
-    let png = place.write("cross.png", cross().to_png().unwrap());
-    let debug = place.folder.path().join("seen.png");
+fn json_has_all_fields() {
+    let fixture = Fixture::new();
+    let png = fixture.write("cross.png", cross().to_png().unwrap());
+    let debug = fixture.folder.path().join("seen.png");
     let more = ["--json", "--nbest", "3", "--alignment", "--debug-image", debug.to_str().unwrap()];
-    let output = place.run(&[&png], &more);
+    let output = fixture.run(&[&png], &more);
     let object: Value = serde_json::from_slice(&output.stdout).unwrap();
     let unit = |value: &Value| (0.0..=1.0).contains(&value.as_f64().unwrap());
     assert_eq!(object["name"], png.display().to_string());
@@ -106,7 +106,7 @@ fn json_tells_all_that_is_known() {
     let ink = &object["ink"];
     assert!(unit(&ink["unread"]) && unit(&ink["reread"]), "{ink}");
     assert_eq!(ink["regions"].as_array().unwrap().len(), 1, "the strokes of a cross touch: {ink}");
-    let shorter: Value = serde_json::from_slice(&place.run(&[&png], &["--json"]).stdout).unwrap();
+    let shorter: Value = serde_json::from_slice(&fixture.run(&[&png], &["--json"]).stdout).unwrap();
     assert!(shorter["ink"]["unread"] == ink["unread"] && shorter["ink"]["regions"].is_null());
     assert!(shorter["alignment"].is_null());
     let seen = comer::internal::photo::decode(&fs::read(debug).unwrap()).unwrap();
@@ -115,8 +115,8 @@ fn json_tells_all_that_is_known() {
 
 #[test]
 fn bad_input_is_named_and_the_rest_is_still_read() {
-    let place = Place::new();
-    let good = place.write("good.png", cross().to_png().unwrap());
+    let fixture = Fixture::new();
+    let good = fixture.write("good.png", cross().to_png().unwrap());
     let png = cross().to_png().unwrap();
     let mut huge = png.clone();
     huge[16..24].copy_from_slice(&[0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]); // 30000 x 30000, by its header
@@ -141,16 +141,16 @@ fn bad_input_is_named_and_the_rest_is_still_read() {
         ("deep.json", vec![b'['; 100_000]),
     ];
     for (name, bytes) in cases {
-        let bad = place.write(name, bytes);
-        let output = place.run(&[&bad, &good], &[]);
+        let bad = fixture.write(name, bytes);
+        let output = fixture.run(&[&bad, &good], &[]);
         assert_eq!(output.status.code(), Some(1), "{name}: {output:?}");
         let (out, talk) = (text(&output.stdout), text(&output.stderr));
         assert!(out.lines().count() == 1 && out.contains("good.png"), "{name}: {out}");
         assert!(talk.contains(name) && !talk.contains("panicked"), "{name}: {talk}");
         fs::remove_file(bad).unwrap();
     }
-    let missing = place.folder.path().join("missing.png");
-    let output = place.run(&[&missing, &good], &["--json"]);
+    let missing = fixture.folder.path().join("missing.png");
+    let output = fixture.run(&[&missing, &good], &["--json"]);
     assert_eq!(output.status.code(), Some(1));
     let lines: Vec<Value> =
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -159,11 +159,11 @@ fn bad_input_is_named_and_the_rest_is_still_read() {
 
 #[test]
 fn too_many_strokes_are_refused() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let trace = |i: usize| format!("<trace>{} {}, {} {}</trace>", i % 300, i / 300, i % 300 + 2, i / 300 + 3);
     let many: String = (0..100_000).map(trace).collect();
-    let path = place.write("many.inkml", format!("<ink>{many}</ink>"));
-    let output = place.run(&[&path], &["--greedy"]);
+    let path = fixture.write("many.inkml", format!("<ink>{many}</ink>"));
+    let output = fixture.run(&[&path], &["--greedy"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(text(&output.stderr).contains("more than 5000 traces"), "{output:?}");
     assert!(output.stdout.is_empty(), "{output:?}");
@@ -171,15 +171,15 @@ fn too_many_strokes_are_refused() {
 
 #[test]
 fn what_cannot_be_done_at_all_says_why() {
-    let place = Place::new();
-    let empty = place.folder.path().join("empty");
+    let fixture = Fixture::new();
+    let empty = fixture.folder.path().join("empty");
     fs::create_dir(&empty).unwrap();
-    let output = place.run(&[&empty], &[]);
+    let output = fixture.run(&[&empty], &[]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("no images or ink"), "{output:?}");
 
-    let png = place.write("cross.png", cross().to_png().unwrap());
-    let output = place.run(&[&png], &["--beam", "0"]);
+    let png = fixture.write("cross.png", cross().to_png().unwrap());
+    let output = fixture.run(&[&png], &["--beam", "0"]);
     assert!(!output.status.success() && text(&output.stderr).contains("--beam 0: expected"), "{output:?}");
 }
 
@@ -203,16 +203,16 @@ fn the_bundled_model_reads_the_samples_without_any_setup() {
 
 #[test]
 fn nbest_prints_one_line_per_answer() {
-    let place = Place::new();
-    let png = place.write("cross.png", cross().to_png().unwrap());
-    let one = text(&place.run(&[&png], &[]).stdout);
-    let three = text(&place.run(&[&png], &["--nbest", "3"]).stdout);
+    let fixture = Fixture::new();
+    let png = fixture.write("cross.png", cross().to_png().unwrap());
+    let one = text(&fixture.run(&[&png], &[]).stdout);
+    let three = text(&fixture.run(&[&png], &["--nbest", "3"]).stdout);
     let lines: Vec<&str> = three.lines().collect();
     assert_eq!(lines.len(), 3, "{three}");
     assert_eq!(lines[0], one.trim_end());
     assert!(lines[1] != lines[0] && lines[2] != lines[1], "{three}");
-    let other = place.write("other.inkml", CROSS);
-    let both = text(&place.run(&[&png, &other], &["--nbest", "2"]).stdout);
+    let other = fixture.write("other.inkml", CROSS);
+    let both = text(&fixture.run(&[&png, &other], &["--nbest", "2"]).stdout);
     assert_eq!(both.lines().filter(|line| line.contains("cross.png\t")).count(), 2, "{both}");
     assert_eq!(both.lines().filter(|line| line.contains("other.inkml\t")).count(), 2, "{both}");
 }
@@ -231,12 +231,12 @@ fn latex_is_compact_and_tokens_are_printed_on_request() {
 
 #[test]
 fn quiet_and_verbose_change_stderr_only() {
-    let place = Place::new();
-    let png = place.write("cross.png", cross().to_png().unwrap());
-    let missing = place.folder.path().join("missing.png");
-    let plain = place.run(&[&png, &missing], &[]);
-    let quiet = place.run(&[&png, &missing], &["-q"]);
-    let verbose = place.run(&[&png, &missing], &["-v"]);
+    let fixture = Fixture::new();
+    let png = fixture.write("cross.png", cross().to_png().unwrap());
+    let missing = fixture.folder.path().join("missing.png");
+    let plain = fixture.run(&[&png, &missing], &[]);
+    let quiet = fixture.run(&[&png, &missing], &["-q"]);
+    let verbose = fixture.run(&[&png, &missing], &["-v"]);
     for output in [&plain, &quiet, &verbose] {
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert_eq!(text(&output.stdout), text(&plain.stdout));
@@ -250,10 +250,10 @@ fn quiet_and_verbose_change_stderr_only() {
 #[cfg(unix)]
 #[test]
 fn a_closed_pipe_is_silent() {
-    let place = Place::new();
-    let png = place.write("cross.png", cross().to_png().unwrap());
+    let fixture = Fixture::new();
+    let png = fixture.write("cross.png", cross().to_png().unwrap());
     let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
-    command.arg("recognize").arg(&png).arg("--model").arg(&place.model).stderr(Stdio::piped());
+    command.arg("recognize").arg(&png).arg("--model").arg(&fixture.model).stderr(Stdio::piped());
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let output = command.stdout(writer).spawn().unwrap().wait_with_output().unwrap();
@@ -262,10 +262,10 @@ fn a_closed_pipe_is_silent() {
 
 #[test]
 fn the_number_of_threads_changes_nothing() {
-    let place = Place::new();
-    let png = place.write("cross.png", cross().to_png().unwrap());
+    let fixture = Fixture::new();
+    let png = fixture.write("cross.png", cross().to_png().unwrap());
     let answer = |threads: &str| {
-        let output = place.run(&[&png], &["--json", "--nbest", "4", "--threads", threads]);
+        let output = fixture.run(&[&png], &["--json", "--nbest", "4", "--threads", threads]);
         let mut object: Value = serde_json::from_slice(&output.stdout).unwrap();
         object["milliseconds"] = Value::Null;
         object

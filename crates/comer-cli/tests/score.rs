@@ -1,4 +1,4 @@
-//! `comer score` and `comer compare` as a user meets them.
+//! End-to-end tests of `comer score` and `comer compare`.
 
 use std::path::Path;
 use std::process::{Command, Output};

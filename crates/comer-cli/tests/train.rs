@@ -1,4 +1,4 @@
-//! `comer train` as a user meets it: it learns, and nothing that happens to it loses anything.
+//! End-to-end tests of `comer train` and `comer ablate`: training, interruption and resume, errors.
 #![cfg(feature = "train")]
 
 use std::fs;
@@ -24,17 +24,17 @@ fn glyph(token: &str) -> &'static [&'static [(f64, f64)]] {
     }
 }
 
-/// A data set of all formulas of the form `a + b` or `a - b` and some powers: 48 of them.
+/// A data set of 48 formulas: sums, differences and powers.
 fn data_set(folder: &Path) -> PathBuf {
     let mut lines = Vec::new();
     let symbols = ["1", "x", "7", "0"];
     let mut add = |name: String, tokens: &[&str], raised: bool| {
         let mut strokes = Vec::new();
-        for (place, token) in tokens.iter().enumerate() {
-            let (scale, up) = if raised && place == 1 { (0.6, -7.0) } else { (1.0, 0.0) };
+        for (position, token) in tokens.iter().enumerate() {
+            let (scale, up) = if raised && position == 1 { (0.6, -7.0) } else { (1.0, 0.0) };
             for points in glyph(token) {
                 let point =
-                    |&(x, y): &(f64, f64)| Point { x: 14.0 * place as f64 + scale * x, y: up + scale * y };
+                    |&(x, y): &(f64, f64)| Point { x: 14.0 * position as f64 + scale * x, y: up + scale * y };
                 strokes.push(Stroke { points: points.iter().map(point).collect() });
             }
         }
@@ -97,12 +97,12 @@ strategy = "greedy"
 minutes = 0.0
 "#;
 
-struct Place {
+struct Fixture {
     folder: tempfile::TempDir,
     data: PathBuf,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let data = data_set(&folder.path().join("data"));
@@ -131,7 +131,7 @@ impl Place {
     }
 }
 
-fn done(mut command: Command) -> Output {
+fn run_ok(mut command: Command) -> Output {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     output
@@ -145,10 +145,10 @@ fn log(run: &Path) -> String {
     fs::read_to_string(run.join("log.jsonl")).unwrap_or_default()
 }
 
-/// Waits until the run's log has a line; the run must still go on then.
+/// Waits until the log of the run has three lines; the run must not end before.
 fn wait_for_log(run: &Path, child: &mut Child) {
     while log(run).lines().count() < 3 {
-        assert!(child.try_wait().unwrap().is_none(), "the run ended before it could be disturbed");
+        assert!(child.try_wait().unwrap().is_none(), "the run ended too early");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -158,19 +158,19 @@ fn signal(child: &Child, name: &str) {
 }
 
 #[test]
-fn a_small_model_learns_a_small_set_by_heart() {
-    let place = Place::new();
-    let recipe = place.recipe(&[
+fn a_small_model_overfits_a_small_set() {
+    let fixture = Fixture::new();
+    let recipe = fixture.recipe(&[
         ("epochs = 4", "epochs = 60"),
         ("hold_out = 0.1", "hold_out = 0.0"),
         ("minutes = 0.0", "minutes = 5"),
     ]);
-    let out = place.out("run");
-    done(place.train(&recipe, &out, &[]));
+    let out = fixture.out("run");
+    run_ok(fixture.train(&recipe, &out, &[]));
     let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
-    command.args(["evaluate", "--split", "train", "--json", "--data"]).arg(&place.data);
+    command.args(["evaluate", "--split", "train", "--json", "--data"]).arg(&fixture.data);
     command.arg("--model").arg(out.join("last.safetensors"));
-    let report: Value = serde_json::from_slice(&done(command).stdout).unwrap();
+    let report: Value = serde_json::from_slice(&run_ok(command).stdout).unwrap();
     assert_eq!(report["files"], 48);
     assert_eq!(report["token"]["exp_rate"], 100.0, "{report:#}");
     for file in ["recipe.toml", "resolved.toml", "metrics.csv", "curves.svg", "checkpoint.safetensors"] {
@@ -179,11 +179,12 @@ fn a_small_model_learns_a_small_set_by_heart() {
 }
 
 #[test]
-fn models_tell_their_own_figures_and_the_best_is_of_the_last_size() {
-    let place = Place::new();
-    let recipe = place.recipe(&[("scale = [0.9, 1.1]", "scale = [0.9, 1.1]\nsizes = [[0, 0.5], [3, 1.0]]")]);
-    let out = place.out("run");
-    done(place.train(&recipe, &out, &[]));
+fn models_have_their_own_figures_and_the_best_is_of_the_last_size() {
+    let fixture = Fixture::new();
+    let recipe =
+        fixture.recipe(&[("scale = [0.9, 1.1]", "scale = [0.9, 1.1]\nsizes = [[0, 0.5], [3, 1.0]]")]);
+    let out = fixture.out("run");
+    run_ok(fixture.train(&recipe, &out, &[]));
     let metrics = fs::read_to_string(out.join("metrics.csv")).unwrap();
     let last = metrics.lines().last().unwrap().split(',').nth(6).unwrap().parse::<f64>().unwrap();
     for name in ["best.safetensors", "last.safetensors"] {
@@ -195,22 +196,22 @@ fn models_tell_their_own_figures_and_the_best_is_of_the_last_size() {
 }
 
 #[test]
-fn killed_or_interrupted_and_resumed_a_run_is_the_same_to_the_last_digit() {
-    let place = Place::new();
-    let recipe = place.recipe(&[]);
-    let whole = place.out("whole");
-    done(place.train(&recipe, &whole, &[]));
+fn a_killed_or_interrupted_run_resumes_to_identical_results() {
+    let fixture = Fixture::new();
+    let recipe = fixture.recipe(&[]);
+    let whole = fixture.out("whole");
+    run_ok(fixture.train(&recipe, &whole, &[]));
     let expected = log(&whole);
     assert!(expected.lines().count() > 12, "{expected}");
 
     for (name, code) in [("-KILL", None), ("-INT", Some(130))] {
-        let out = place.out(name);
-        let mut child = place.train(&recipe, &out, &[]).stderr(Stdio::null()).spawn().unwrap();
+        let out = fixture.out(name);
+        let mut child = fixture.train(&recipe, &out, &[]).stderr(Stdio::null()).spawn().unwrap();
         wait_for_log(&out, &mut child);
         signal(&child, name);
         assert_eq!(child.wait().unwrap().code(), code, "{name}");
         let before = log(&out).lines().count();
-        let output = done(place.train(&recipe, &out, &["--resume", "--threads", "1"]));
+        let output = run_ok(fixture.train(&recipe, &out, &["--resume", "--threads", "1"]));
         assert!(errors(&output).contains("resuming after"), "{output:?}");
         assert_eq!(log(&out), expected, "{name} after {before} lines");
         let weights = [&whole, &out]
@@ -219,15 +220,15 @@ fn killed_or_interrupted_and_resumed_a_run_is_the_same_to_the_last_digit() {
     }
 }
 
-/// A set of sums by one writer, whose strokes are known, and what each is of.
+/// Writes a stroke set of sums by one writer, with labelled symbols.
 fn stroke_set(path: &Path, writer: &str, symbols: &[&str]) {
     let mut records = Vec::new();
     for (a, b) in symbols.iter().flat_map(|a| symbols.iter().map(move |b| (a, b))) {
         let (mut strokes, mut owners) = (Vec::new(), Vec::new());
-        for (place, token) in [a, "+", b].into_iter().enumerate() {
+        for (position, token) in [a, "+", b].into_iter().enumerate() {
             let first = strokes.len();
             for points in glyph(token) {
-                let point = |&(x, y): &(f64, f64)| Point { x: 14.0 * place as f64 + x, y };
+                let point = |&(x, y): &(f64, f64)| Point { x: 14.0 * position as f64 + x, y };
                 strokes.push(Stroke { points: points.iter().map(point).collect() });
             }
             owners.push(InkSymbol { label: token.into(), strokes: (first..strokes.len()).collect() });
@@ -241,9 +242,9 @@ fn stroke_set(path: &Path, writer: &str, symbols: &[&str]) {
 }
 
 #[test]
-fn sets_with_weights_are_learnt_from_and_a_resumed_run_is_the_same() {
-    let place = Place::new();
-    let set = |name: &str| place.data.join(name);
+fn weighted_sets_are_used_and_a_resumed_run_is_identical() {
+    let fixture = Fixture::new();
+    let set = |name: &str| fixture.data.join(name);
     stroke_set(&set("a.jsonl"), "anna", &["1", "x", "7"]);
     stroke_set(&set("b.jsonl"), "bert", &["0", "x"]);
     stroke_set(&set("v.jsonl"), "carl", &["1", "0"]);
@@ -264,41 +265,41 @@ kind = "pictures"
     let text =
         text.replace("scale = [0.9, 1.1]", "scale = [0.9, 1.1]\nborrow = 0.5\njitter = 0.1\npen = [2, 4]");
     let text = text.replace("label_smoothing = 0.02", "label_smoothing = 0.02\nsymbols = 0.5");
-    let recipe = place.folder.path().join("sets.toml");
+    let recipe = fixture.folder.path().join("sets.toml");
     fs::write(&recipe, text).unwrap();
-    let whole = place.out("whole");
-    let output = done(place.train(&recipe, &whole, &[]));
+    let whole = fixture.out("whole");
+    let output = run_ok(fixture.train(&recipe, &whole, &[]));
     assert!(errors(&output).contains("61 training samples, 13 of them with strokes; 4 validation samples"));
     assert!(errors(&output).contains("of the validation set"), "{output:?}");
     let provenance = comer::internal::ModelFile::open(whole.join("last.safetensors")).unwrap().provenance;
     assert_eq!(provenance["training_sets"]["a.jsonl"], 9);
     assert!(provenance["validation_token_match"].is_f64(), "{provenance:?}");
 
-    let out = place.out("interrupted");
-    let mut child = place.train(&recipe, &out, &[]).stderr(Stdio::null()).spawn().unwrap();
+    let out = fixture.out("interrupted");
+    let mut child = fixture.train(&recipe, &out, &[]).stderr(Stdio::null()).spawn().unwrap();
     wait_for_log(&out, &mut child);
     signal(&child, "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    done(place.train(&recipe, &out, &["--resume", "--threads", "1"]));
+    run_ok(fixture.train(&recipe, &out, &["--resume", "--threads", "1"]));
     assert_eq!(log(&out), log(&whole));
 }
 
 #[test]
-fn an_ablation_writes_the_papers_tables_and_goes_on_where_it_was() {
-    let place = Place::new();
-    fs::rename(place.data.join("train"), place.data.join("all")).unwrap();
+fn an_ablation_writes_the_tables_of_the_paper_and_resumes() {
+    let fixture = Fixture::new();
+    fs::rename(fixture.data.join("train"), fixture.data.join("all")).unwrap();
     for split in ["train", "2014"] {
         let copied =
-            Command::new("cp").arg("-r").arg(place.data.join("all")).arg(place.data.join(split)).status();
+            Command::new("cp").arg("-r").arg(fixture.data.join("all")).arg(fixture.data.join(split)).status();
         assert!(copied.unwrap().success());
     }
-    let (recipe, out) = (place.recipe(&[]), place.out("ablation"));
-    let ablate = |told: &str| {
+    let (recipe, out) = (fixture.recipe(&[]), fixture.out("ablation"));
+    let ablate = |expected: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
         command.args(["ablate", "--epochs", "1", "--json", "--recipe"]).arg(&recipe);
-        command.arg("--data").arg(&place.data).arg("--out").arg(&out);
-        let output = done(command);
-        assert_eq!(errors(&output).matches(told).count(), 4, "{output:?}");
+        command.arg("--data").arg(&fixture.data).arg("--out").arg(&out);
+        let output = run_ok(command);
+        assert_eq!(errors(&output).matches(expected).count(), 4, "{output:?}");
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
     let figures = ablate("epoch 1/1 done");
@@ -318,46 +319,46 @@ fn an_ablation_writes_the_papers_tables_and_goes_on_where_it_was() {
 }
 
 #[test]
-fn an_exploding_run_stops_and_keeps_its_last_good_state() {
-    let place = Place::new();
-    let recipe = place.recipe(&[("rate = 3e-3", "rate = 90.0"), ("clip = 5.0", "clip = 0.0")]);
-    let out = place.out("run");
-    let output = place.train(&recipe, &out, &[]).output().unwrap();
+fn a_diverging_run_stops_and_keeps_its_last_good_state() {
+    let fixture = Fixture::new();
+    let recipe = fixture.recipe(&[("rate = 3e-3", "rate = 90.0"), ("clip = 5.0", "clip = 0.0")]);
+    let out = fixture.out("run");
+    let output = fixture.train(&recipe, &out, &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let message = errors(&output);
     assert!(message.contains("training stopped at step") && message.contains("last good state"), "{message}");
     let model = comer::internal::ModelFile::open(out.join("last.safetensors")).unwrap();
     let finite = model.weights.values().flat_map(|tensor| &tensor.data).all(|x| x.is_finite());
-    assert!(finite, "the kept weights are not numbers");
+    assert!(finite, "the saved weights are not finite");
 }
 
 #[test]
-fn bad_requests_are_refused_before_anything_is_written() {
-    let place = Place::new();
-    let good = place.recipe(&[]);
-    let out = place.out("run");
+fn invalid_arguments_are_rejected_before_anything_is_written() {
+    let fixture = Fixture::new();
+    let good = fixture.recipe(&[]);
+    let out = fixture.out("run");
     let cases: [(PathBuf, &[&str], &str); 4] = [
-        (place.out("missing.toml"), &[], "missing.toml"),
+        (fixture.out("missing.toml"), &[], "missing.toml"),
         (good.clone(), &["--resume"], "contains no checkpoint"),
         (good.clone(), &["--device", "gpu"], "device"),
         (good, &["--vocab", "nowhere.txt"], "nowhere.txt"),
     ];
     for (recipe, more, expected) in cases {
-        let output = place.train(&recipe, &out, more).output().unwrap();
+        let output = fixture.train(&recipe, &out, more).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert!(errors(&output).contains(expected), "{output:?}");
     }
-    let recipe = place.recipe(&[("clip = 5.0", "clipp = 5.0")]);
-    let output = place.train(&recipe, &out, &[]).output().unwrap();
+    let recipe = fixture.recipe(&[("clip = 5.0", "clipp = 5.0")]);
+    let output = fixture.train(&recipe, &out, &[]).output().unwrap();
     assert!(errors(&output).contains("did you mean `clip`?"), "{output:?}");
     assert!(!out.exists());
 }
 
 #[test]
-fn a_run_goes_on_only_by_a_recipe_that_fits_it() {
-    let place = Place::new();
-    let out = place.out("run");
-    done(place.train(&place.recipe(&[]), &out, &[]));
+fn a_run_resumes_only_with_a_compatible_recipe() {
+    let fixture = Fixture::new();
+    let out = fixture.out("run");
+    run_ok(fixture.train(&fixture.recipe(&[]), &out, &[]));
     for (old, new, expected) in [
         ("heads = 4", "heads = 8", "another [model]"),
         ("kind = \"adamw\"", "kind = \"sgd\"", "another optimizer.kind"),
@@ -365,27 +366,27 @@ fn a_run_goes_on_only_by_a_recipe_that_fits_it() {
         ("label_smoothing = 0.02", "symbols = 0.5", "another loss.symbols"),
         ("epochs = 4", "epochs = 3", "has completed 4 epochs, more than the 3 of the recipe"),
     ] {
-        let output = place.train(&place.recipe(&[(old, new)]), &out, &["--resume"]).output().unwrap();
+        let output = fixture.train(&fixture.recipe(&[(old, new)]), &out, &["--resume"]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert!(errors(&output).contains(expected), "{output:?}");
     }
     let tokens: Vec<String> = comer::internal::Vocab::crohme().tokens().iter().rev().cloned().collect();
-    let vocab = place.out("vocab.txt");
+    let vocab = fixture.out("vocab.txt");
     fs::write(&vocab, tokens.join("\n")).unwrap();
     let vocab = ["--resume", "--vocab", vocab.to_str().unwrap()];
-    let output = place.train(&place.recipe(&[]), &out, &vocab).output().unwrap();
+    let output = fixture.train(&fixture.recipe(&[]), &out, &vocab).output().unwrap();
     assert!(errors(&output).contains("another vocabulary"), "{output:?}");
-    done(place.train(&place.recipe(&[]), &out, &["--resume"]));
+    run_ok(fixture.train(&fixture.recipe(&[]), &out, &["--resume"]));
 
-    // Stopped within an epoch that is shorter by another recipe.
-    let out = place.out("stopped");
-    let alone = place.recipe(&[("pictures = 6", "pictures = 1")]);
-    let mut child = place.train(&alone, &out, &[]).stderr(Stdio::null()).spawn().unwrap();
+    // Stopped within an epoch that is shorter with another recipe.
+    let out = fixture.out("stopped");
+    let alone = fixture.recipe(&[("pictures = 6", "pictures = 1")]);
+    let mut child = fixture.train(&alone, &out, &[]).stderr(Stdio::null()).spawn().unwrap();
     wait_for_log(&out, &mut child);
     signal(&child, "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let output = place
-        .train(&place.recipe(&[("pictures = 6", "pictures = 48")]), &out, &["--resume"])
+    let output = fixture
+        .train(&fixture.recipe(&[("pictures = 6", "pictures = 48")]), &out, &["--resume"])
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -393,46 +394,46 @@ fn a_run_goes_on_only_by_a_recipe_that_fits_it() {
 }
 
 #[test]
-fn a_run_is_not_written_over() {
-    let place = Place::new();
-    let recipe = place.recipe(&[("epochs = 4", "epochs = 1")]);
-    let out = place.out("run");
-    done(place.train(&recipe, &out, &[]));
-    let output = place.train(&recipe, &out, &[]).output().unwrap();
+fn a_run_is_not_overwritten() {
+    let fixture = Fixture::new();
+    let recipe = fixture.recipe(&[("epochs = 4", "epochs = 1")]);
+    let out = fixture.out("run");
+    run_ok(fixture.train(&recipe, &out, &[]));
+    let output = fixture.train(&recipe, &out, &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(errors(&output).contains("--resume"), "{output:?}");
 }
 
 #[test]
 fn a_full_disk_loses_nothing() {
-    let place = Place::new();
-    // Long enough for the disk to be full and empty again before the end.
-    let recipe = place.recipe(&[("epochs = 4", "epochs = 24")]);
-    let whole = place.out("whole");
-    done(place.train(&recipe, &whole, &[]));
+    let fixture = Fixture::new();
+    // Long enough to fill and empty the disk before the end.
+    let recipe = fixture.recipe(&[("epochs = 4", "epochs = 24")]);
+    let whole = fixture.out("whole");
+    run_ok(fixture.train(&recipe, &whole, &[]));
 
-    let disk = place.out("disk");
+    let disk = fixture.out("disk");
     fs::create_dir(&disk).unwrap();
     let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(&disk).output();
     if !mounted.is_ok_and(|output| output.status.success()) {
-        comer_testing::skip("mounting a small disk needs more rights");
+        comer_testing::skip("no permission to mount a small disk");
         return;
     }
     let unmount = Unmount(disk.clone());
     let (out, filler) = (disk.join("run"), disk.join("filler"));
-    let mut child = place.train(&recipe, &out, &[]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = fixture.train(&recipe, &out, &[]).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_log(&out, &mut child);
     let _ = fs::write(&filler, vec![0; 16 << 20]);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(errors(&output).contains("No space left"), "{output:?}");
     fs::remove_file(&filler).unwrap();
-    done(place.train(&recipe, &out, &["--resume"]));
+    run_ok(fixture.train(&recipe, &out, &["--resume"]));
     assert_eq!(log(&out), log(&whole));
 
-    // With room again before its end, a run goes on as if nothing had been.
+    // If space is freed before its end, the run is identical to an undisturbed one.
     fs::remove_dir_all(&out).unwrap();
-    let mut child = place.train(&recipe, &out, &[]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = fixture.train(&recipe, &out, &[]).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     wait_for_log(&out, &mut child);
     let _ = fs::write(&filler, vec![0; 16 << 20]);

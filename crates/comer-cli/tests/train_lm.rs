@@ -1,4 +1,4 @@
-//! `comer train-lm` as a user meets it: a file from lists of formulas, without those of the tests.
+//! End-to-end tests of `comer train-lm`: trains on lists of formulas and excludes those of the tests.
 #![cfg(all(feature = "train", feature = "bundled"))]
 
 use std::collections::HashSet;

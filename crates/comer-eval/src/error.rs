@@ -37,7 +37,7 @@ pub enum Error {
         /// The error of the operating system.
         reason: std::io::Error,
     },
-    /// A file or folder holds nothing of the kind.
+    /// A file or folder has no data of the expected kind.
     #[error("{}: nothing found, expected {expected}", path.display())]
     Nothing {
         /// The file or folder.
@@ -50,7 +50,7 @@ pub enum Error {
     UnknownSplit {
         /// The folder or zip.
         path: PathBuf,
-        /// The name that was asked for.
+        /// The requested name.
         split: String,
         /// The names that there are, separated by commas.
         known: String,

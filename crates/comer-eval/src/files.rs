@@ -1,6 +1,6 @@
 //! Reads predictions and ground truth from tables, zips and folders.
 //!
-//! A file that cannot be read is listed among the problems. A source that cannot be opened, or holds nothing of the kind,
+//! A file that cannot be read is listed among the problems. A source that cannot be opened, or has no such data,
 //! is an error.
 
 use std::collections::{BTreeMap, HashMap};

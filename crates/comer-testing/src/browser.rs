@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::http::ask;
+use crate::http::request;
 use crate::skip;
 
 /// Polls of [`Browser::wait`] and [`Browser::newest_tab`] before they give up, and the pause between two.
@@ -20,8 +20,7 @@ const FIND: &str =
     "const $ = (selector) => document.querySelector(selector) ?? Array.from(document.querySelectorAll('*'))
     .map((element) => element.shadowRoot?.querySelector(selector)).find(Boolean) ?? null;";
 
-/// Loads a file with flags such as `--dump-dom` and returns what Chromium prints. Where there is no Chromium, the test
-/// is skipped.
+/// Loads a file with flags such as `--dump-dom` and returns the output of Chromium. Skips the test if there is no Chromium.
 pub fn load_file(file: &Path, flags: &[String]) -> Option<String> {
     let program = std::env::var("CHROMIUM").unwrap_or_else(|_| "chromium".into());
     let profile = tempfile::tempdir().expect("a temporary folder");
@@ -29,15 +28,15 @@ pub fn load_file(file: &Path, flags: &[String]) -> Option<String> {
     command.args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000"]);
     command.arg(format!("--user-data-dir={}", profile.path().display()));
     let Ok(output) = command.args(flags).arg(format!("file://{}", file.display())).output() else {
-        skip(&format!("there is no {program} (CHROMIUM names the browser)"));
+        skip(&format!("{program} is missing (set CHROMIUM to the browser)"));
         return None;
     };
     assert!(output.status.success(), "{output:?}");
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Adds a script that collects errors in `wrong`, and `script`, to a page, loads it, and returns what `script` left in
-/// the title as JSON. Where there is no Chromium, the test is skipped.
+/// Adds `script` to a page, loads it, and returns the title as JSON, which the script should set. Errors of the page are
+/// collected in the variable `wrong`. Skips the test if there is no Chromium.
 pub fn run_script(page: &str, script: &str) -> Option<Value> {
     const LISTEN: &str = "<script>
 const wrong = [];
@@ -63,25 +62,25 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Opens a window of this size. Where there is no driver, the test is skipped.
+    /// Opens a window of this size. Skips the test if there is no driver.
     pub fn open(width: u32, height: u32) -> Option<Self> {
         let program = std::env::var("CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".into());
         let driver =
             Command::new(&program).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let Ok(mut driver) = driver else {
-            skip(&format!("there is no {program} (CHROMEDRIVER names the browser's driver)"));
+            skip(&format!("{program} is missing (set CHROMEDRIVER to the driver of the browser)"));
             return None;
         };
-        let mut talk = BufReader::new(driver.stdout.take().unwrap());
+        let mut output = BufReader::new(driver.stdout.take().unwrap());
         let port = loop {
             let mut line = String::new();
-            assert!(talk.read_line(&mut line).unwrap() > 0, "{program} ended");
+            assert!(output.read_line(&mut line).unwrap() > 0, "{program} ended");
             let port = line.split("successfully on port ").nth(1);
             if let Some(port) = port.and_then(|rest| rest.trim().trim_end_matches('.').parse::<u16>().ok()) {
                 break port;
             }
         };
-        std::thread::spawn(move || std::io::copy(&mut talk, &mut std::io::sink()));
+        std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         let mut browser = Self { driver, address: ([127, 0, 0, 1], port).into(), session: String::new() };
         let mut options = json!({
             "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1",
@@ -93,14 +92,14 @@ impl Browser {
         let wanted = json!({ "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" } });
         let answer = browser.post("/session", &json!({ "capabilities": { "alwaysMatch": wanted } }));
         browser.session = format!("/session/{}", answer["sessionId"].as_str().expect("a session"));
-        // The window's frame takes its part, so that the page itself is asked for.
+        // The size of the page itself, as the window includes its frame.
         let page = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         browser.devtools("Emulation.setDeviceMetricsOverride", page);
         Some(browser)
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
-        let answer = ask(self.address, "POST", path, "application/json", body.to_string().as_bytes());
+        let answer = request(self.address, "POST", path, "application/json", body.to_string().as_bytes());
         assert_eq!(answer.status, 200, "{path}: {}", String::from_utf8_lossy(&answer.body));
         answer.json()["value"].take()
     }
@@ -123,7 +122,7 @@ impl Browser {
     pub fn newest_tab(&self, count: usize) {
         for _ in 0..POLLS {
             let answer =
-                ask(self.address, "GET", &format!("{}/window/handles", self.session), "", b"").json();
+                request(self.address, "GET", &format!("{}/window/handles", self.session), "", b"").json();
             let tabs = answer["value"].as_array().expect("a list of tabs").clone();
             if tabs.len() == count {
                 self.command("window", json!({ "handle": tabs[count - 1] }));
@@ -171,27 +170,27 @@ impl Browser {
             std::thread::sleep(PAUSE);
         }
         let page = self.run("return $('.result')?.innerText;", json!([]));
-        panic!("{what}: it did not happen: {:?} {page}", self.log());
+        panic!("timed out waiting for {what}: {:?} {page}", self.log());
     }
 
     /// Clicks in the middle of an element.
     pub fn click(&self, selector: &str) {
-        let place = self.run(
+        let centre = self.run(
             "const element = $(arguments[0]); element.scrollIntoView({ block: 'nearest' });
              const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2];",
             json!([selector]),
         );
-        let point = [place[0].as_f64().unwrap(), place[1].as_f64().unwrap()];
+        let point = [centre[0].as_f64().unwrap(), centre[1].as_f64().unwrap()];
         self.pointer("mouse", &[point]);
     }
 
     /// Moves the mouse over an element.
     pub fn hover(&self, selector: &str) {
-        let place = self.run(
+        let centre = self.run(
             "const box = $(arguments[0]).getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2];",
             json!([selector]),
         );
-        let moves = json!([{ "type": "pointerMove", "duration": 0, "x": place[0].as_f64().unwrap() as i64, "y": place[1].as_f64().unwrap() as i64 }]);
+        let moves = json!([{ "type": "pointerMove", "duration": 0, "x": centre[0].as_f64().unwrap() as i64, "y": centre[1].as_f64().unwrap() as i64 }]);
         self.command(
             "actions",
             json!({ "actions": [{ "type": "pointer", "id": "mouse", "parameters": { "pointerType": "mouse" }, "actions": moves }] }),
@@ -227,7 +226,7 @@ impl Browser {
 
     /// A screenshot as a PNG.
     pub fn picture(&self) -> Vec<u8> {
-        let answer = ask(self.address, "GET", &format!("{}/screenshot", self.session), "", b"");
+        let answer = request(self.address, "GET", &format!("{}/screenshot", self.session), "", b"");
         from_base64(answer.json()["value"].as_str().unwrap())
     }
 }
@@ -235,7 +234,7 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         if !self.session.is_empty() {
-            let _ = std::panic::catch_unwind(|| ask(self.address, "DELETE", &self.session, "", b""));
+            let _ = std::panic::catch_unwind(|| request(self.address, "DELETE", &self.session, "", b""));
         }
         let _ = self.driver.kill();
         let _ = self.driver.wait();

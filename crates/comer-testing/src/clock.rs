@@ -1,4 +1,4 @@
-//! Clocks of the benchmarks.
+//! Clocks for benchmarks.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

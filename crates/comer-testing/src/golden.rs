@@ -1,4 +1,4 @@
-//! The reference's numbers for a tiny random model.
+//! Golden files: outputs of the authors' implementation for tiny random models.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -12,9 +12,9 @@ use crate::repository;
 
 /// The tensors of a golden file; integers and bytes are widened to f32.
 pub struct Golden {
-    /// By name.
+    /// Tensors by name.
     pub tensors: BTreeMap<String, Tensor>,
-    /// The file's metadata.
+    /// Metadata of the file.
     pub metadata: HashMap<String, String>,
 }
 
@@ -49,7 +49,7 @@ impl Golden {
         self.tensors.get(name).unwrap_or_else(|| panic!("the golden file has no {name}"))
     }
 
-    /// The model under `weights.`, with tensors under another prefix (`train.after3.`) replacing its own.
+    /// The model under `weights.`, with its tensors replaced by those under another prefix (`train.after3.`).
     pub fn model(&self, prefix: &str) -> ModelFile {
         let mut tensors = BTreeMap::new();
         for prefix in ["weights.", prefix] {

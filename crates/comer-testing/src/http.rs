@@ -38,7 +38,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects.
+    /// Connects to a server.
     pub fn new(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(120)))?;
@@ -48,17 +48,17 @@ impl Client {
 
     /// Sends a request without waiting for its response.
     pub fn send(&mut self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<()> {
-        let mut request =
+        let mut head =
             format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
         if !kind.is_empty() {
-            request += &format!("content-type: {kind}\r\n");
+            head += &format!("content-type: {kind}\r\n");
         }
-        let mut request = (request + "\r\n").into_bytes();
-        request.extend_from_slice(body);
-        self.stream.write_all(&request)
+        let mut bytes = (head + "\r\n").into_bytes();
+        bytes.extend_from_slice(body);
+        self.stream.write_all(&bytes)
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.stream.write_all(bytes)
     }
@@ -69,7 +69,7 @@ impl Client {
         let mut bytes = Vec::new();
         let mut buffer = [0; 16 << 10];
         let mut more = |bytes: &mut Vec<u8>| match self.stream.read(&mut buffer) {
-            Ok(0) => Err(broken("the connection ended")),
+            Ok(0) => Err(broken("the connection was closed")),
             Ok(count) => {
                 bytes.extend_from_slice(&buffer[..count]);
                 Ok(())
@@ -94,13 +94,13 @@ impl Client {
     }
 
     /// Sends a request and reads its response.
-    pub fn ask(&mut self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<HttpResponse> {
+    pub fn request(&mut self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<HttpResponse> {
         self.send(method, path, kind, body)?;
         self.receive()
     }
 }
 
-/// One request on a connection of its own.
-pub fn ask(address: SocketAddr, method: &str, path: &str, kind: &str, body: &[u8]) -> HttpResponse {
-    Client::new(address).and_then(|mut client| client.ask(method, path, kind, body)).unwrap()
+/// Sends one request on a new connection.
+pub fn request(address: SocketAddr, method: &str, path: &str, kind: &str, body: &[u8]) -> HttpResponse {
+    Client::new(address).and_then(|mut client| client.request(method, path, kind, body)).unwrap()
 }

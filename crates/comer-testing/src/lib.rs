@@ -1,5 +1,5 @@
-//! Helpers of the tests and benchmarks: golden files, material outside of the repository, skips that are counted, a
-//! browser, synthetic photographs.
+//! Helpers for tests and benchmarks: golden files, data outside of the repository, skipped tests, a browser, an HTTP client,
+//! synthetic photographs.
 
 pub mod browser;
 mod clock;
@@ -27,26 +27,25 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// One of the repository's samples, as the bytes of its InkML file.
+/// The InkML file of a sample of the repository.
 pub fn sample(name: &str) -> Vec<u8> {
     let path = repository().join(format!("samples/{name}.inkml"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A file of the material that is not part of the repository (in `COMER_SHARED`, else `../shared`). Where it is missing,
-/// the test is skipped.
+/// A data file that is not part of the repository (in `COMER_SHARED`, default `../shared`). Skips the test if it is missing.
 pub fn shared(file: &str) -> Option<PathBuf> {
     let folder =
         std::env::var_os("COMER_SHARED").map_or_else(|| repository().join("../shared"), PathBuf::from);
     let path = folder.join(file);
     if !path.exists() {
-        skip(&format!("shared/{file} is missing (COMER_SHARED names the folder)"));
+        skip(&format!("shared/{file} is missing (set COMER_SHARED to its folder)"));
         return None;
     }
     Some(path)
 }
 
-/// A folder with CROHME's ink, unpacked. Where that is not possible, the test is skipped.
+/// A temporary folder with CROHME's InkML files. Skips the test if they cannot be unpacked.
 pub fn unpacked_ink() -> Option<TempDir> {
     let ink = shared("data/crohme-inkml.tar.xz")?;
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -58,7 +57,7 @@ pub fn unpacked_ink() -> Option<TempDir> {
     Some(folder)
 }
 
-/// The pictures and captions of a split of CROHME. Where they are missing, the test is skipped.
+/// The pictures and captions of a split of CROHME. Skips the test if they are missing.
 pub fn crohme(split: &str) -> Option<Dataset> {
     let set = Dataset::open(shared("data/crohme.zip")?, split).expect("CROHME can be read");
     assert!(set.problems.is_empty(), "{:?}", set.problems);

@@ -1,4 +1,4 @@
-//! Load on a server: many clients at once that send good and bad requests or disconnect.
+//! Load test of a server: concurrent clients that send valid and invalid requests, or disconnect.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,17 +16,17 @@ pub struct LoadFigures {
     pub statuses: BTreeMap<u16, u64>,
     /// Requests without a response though the client waited.
     pub unanswered: u64,
-    /// Clients that disconnected before their response.
-    pub left: u64,
-    /// Formulas read in a second.
+    /// Requests whose client disconnected before the response.
+    pub disconnected: u64,
+    /// Formulas per second.
     pub per_second: f64,
-    /// Seconds of the server's CPU time for each of them, all else that it did included.
+    /// CPU seconds of the server per formula, including everything else that it did.
     pub cpu_seconds: f64,
-    /// Memory of the server after the warm-up, and the most since.
+    /// Memory of the server after the warm-up, and the maximum since then.
     pub memory: (u64, u64),
 }
 
-/// Requests that are not answered with 200, and what they are answered with.
+/// Invalid requests and the expected status.
 fn bad_requests(picture: &[u8]) -> Vec<(&'static str, &'static str, &'static str, Vec<u8>, u16)> {
     vec![
         ("POST", "/api/recognize", "image/png", Vec::new(), 400),
@@ -40,7 +40,7 @@ fn bad_requests(picture: &[u8]) -> Vec<(&'static str, &'static str, &'static str
     ]
 }
 
-/// Lets `clients` send `pictures` and other things for as long as `time` after `warm_up`.
+/// Runs `clients` that send `pictures` and invalid requests, for `time` after `warm_up`.
 pub fn run(
     server: &Server,
     clients: usize,
@@ -56,34 +56,34 @@ pub fn run(
         for number in 0..clients {
             let (figures, read, path) = (&figures, &read, &path);
             scope.spawn(move || {
-                let own = visit(address, number, pictures, path, start, (warm_up, time), read);
+                let own = run_client(address, number, pictures, path, start, (warm_up, time), read);
                 let mut all = figures.lock().unwrap();
                 own.statuses
                     .into_iter()
                     .for_each(|(status, count)| *all.statuses.entry(status).or_default() += count);
                 all.unanswered += own.unanswered;
-                all.left += own.left;
+                all.disconnected += own.disconnected;
             });
         }
         std::thread::sleep(warm_up);
         let before = server.memory();
-        let (mut most, first, began) = (before, read.load(Ordering::Relaxed), Instant::now());
+        let (mut most, first, started) = (before, read.load(Ordering::Relaxed), Instant::now());
         let cpu = cpu_seconds(server.process.id());
-        while began.elapsed() < time {
+        while started.elapsed() < time {
             std::thread::sleep(Duration::from_millis(100));
             most = most.max(server.memory());
         }
         let count = read.load(Ordering::Relaxed) - first;
         let mut all = figures.lock().unwrap();
-        all.per_second = count as f64 / began.elapsed().as_secs_f64();
+        all.per_second = count as f64 / started.elapsed().as_secs_f64();
         all.cpu_seconds = (cpu_seconds(server.process.id()) - cpu) / count.max(1) as f64;
         all.memory = (before, most);
     });
     figures.into_inner().unwrap()
 }
 
-/// One client's requests.
-fn visit(
+/// Sends the requests of one client.
+fn run_client(
     address: SocketAddr,
     number: usize,
     pictures: &[Vec<u8>],
@@ -95,7 +95,7 @@ fn visit(
     let bad = bad_requests(&pictures[0]);
     let mut figures = LoadFigures::default();
     let mut client = None;
-    for turn in number.. {
+    for index in number.. {
         if start.elapsed() > warm_up + time {
             break;
         }
@@ -106,30 +106,30 @@ fn visit(
                 continue;
             }
         };
-        let picture = &pictures[turn % pictures.len()];
-        if turn % 23 == 5 {
-            // Leaves at once; the connection ends here.
+        let picture = &pictures[index % pictures.len()];
+        if index % 23 == 5 {
+            // Disconnects at once.
             let _ = open.send("POST", path, "image/png", picture);
-            figures.left += 1;
+            figures.disconnected += 1;
             continue;
         }
-        let (answer, expected) = if turn % 7 == 3 {
-            let (method, path, kind, body, status) = &bad[turn / 7 % bad.len()];
-            (open.ask(method, path, kind, body), *status)
+        let (response, expected) = if index % 7 == 3 {
+            let (method, path, kind, body, status) = &bad[index / 7 % bad.len()];
+            (open.request(method, path, kind, body), *status)
         } else {
-            (open.ask("POST", path, "image/png", picture), 200)
+            (open.request("POST", path, "image/png", picture), 200)
         };
-        match answer {
-            Ok(answer) => {
-                *figures.statuses.entry(answer.status).or_default() += 1;
-                assert!(answer.status == expected || answer.status == 503, "{expected}: {answer:?}");
-                if answer.status == 200 {
+        match response {
+            Ok(response) => {
+                *figures.statuses.entry(response.status).or_default() += 1;
+                assert!(response.status == expected || response.status == 503, "{expected}: {response:?}");
+                if response.status == 200 {
                     read.fetch_add(1, Ordering::Relaxed);
                 }
-                if answer.status == 503 {
+                if response.status == 503 {
                     std::thread::sleep(Duration::from_millis(200));
                 }
-                if answer.header("connection") != Some("close") {
+                if response.header("connection") != Some("close") {
                     client = Some(open);
                 }
             }

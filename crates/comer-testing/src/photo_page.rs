@@ -1,7 +1,6 @@
-//! Synthetic photographs: a drawing of white ink on black becomes dark ink on paper.
+//! Synthetic photographs of drawings (white ink on black), reproducible from a seed.
 //!
-//! In this order: scale, larger sheet, ruled lines, levels of ink and paper, uneven light, blur, sensor noise. All of it
-//! is reproducible from a seed.
+//! The steps: scale, margins, ruled lines, levels of ink and paper, uneven light, blur, sensor noise.
 
 use comer::internal::photo::Grey;
 
@@ -10,15 +9,15 @@ use crate::random::Random;
 /// The conditions of a photograph.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
-    /// What to call them.
+    /// Name for display.
     pub name: &'static str,
-    /// Size of the drawing on the photograph.
+    /// Scale of the drawing.
     pub scale: f32,
-    /// Distance of ruled lines in pixels of the drawing, or 0: across, and down.
+    /// Distance of horizontal and vertical ruled lines, in pixels of the drawing; 0 for none.
     pub ruled: (f32, f32),
     /// Level of the ruled lines; paper is 225, ink 45.
     pub ruled_level: f32,
-    /// How much of the light is lost from one corner to the other.
+    /// The share of light that is lost from one corner to the opposite one.
     pub shade: f32,
     /// Standard deviation of the blur, in pixels of the photograph.
     pub blur: f32,
@@ -36,7 +35,7 @@ const PLAIN: Conditions = Conditions {
     noise: 0.0,
 };
 
-/// Each difficulty alone, and all together.
+/// Each condition separately, and all combined.
 pub const CONDITIONS: [Conditions; 12] = [
     PLAIN,
     Conditions { name: "uneven light", shade: 0.55, ..PLAIN },
@@ -83,7 +82,7 @@ pub fn photograph(width: usize, height: usize, drawing: &[u8], conditions: &Cond
         let inside = x >= 0.0 && y >= 0.0 && (x as usize) < width && (y as usize) < height;
         if inside { f32::from(drawing[y as usize * width + x as usize]) / 255.0 } else { 0.0 }
     };
-    // Sixteen samples to a pixel make smooth edges at any scale.
+    // 16 samples per pixel, for smooth edges at any scale.
     let mut levels = Vec::with_capacity(wide * high);
     for at in 0..wide * high {
         let (mut ink, mut line) = (0.0, 0.0);
@@ -91,7 +90,7 @@ pub fn photograph(width: usize, height: usize, drawing: &[u8], conditions: &Cond
             let x = ((at % wide) as f32 + (cell % 4) as f32 / 4.0 + 0.125) / conditions.scale;
             let y = ((at / wide) as f32 + (cell / 4) as f32 / 4.0 + 0.125) / conditions.scale;
             ink += sample(x - left, y - top) / 16.0;
-            let on = |distance: f32, place: f32| distance > 0.0 && place.rem_euclid(distance) < 1.5;
+            let on = |distance: f32, position: f32| distance > 0.0 && position.rem_euclid(distance) < 1.5;
             let ruled = on(conditions.ruled.0, y - first_across + slope * x)
                 || on(conditions.ruled.1, x - first_down - slope * y);
             line += f32::from(u8::from(ruled)) / 16.0;
@@ -112,7 +111,7 @@ pub fn photograph(width: usize, height: usize, drawing: &[u8], conditions: &Cond
 
 fn blur(levels: &[f32], width: usize, deviation: f32) -> Vec<f32> {
     let height = levels.len() / width;
-    let reach = (3.0 * deviation).ceil() as i64;
+    let radius = (3.0 * deviation).ceil() as i64;
     let pass = |levels: &[f32], step: (i64, i64)| -> Vec<f32> {
         let at = |x: i64, y: i64| {
             levels[y.clamp(0, height as i64 - 1) as usize * width + x.clamp(0, width as i64 - 1) as usize]
@@ -120,7 +119,7 @@ fn blur(levels: &[f32], width: usize, deviation: f32) -> Vec<f32> {
         let mean = |index: usize| {
             let (x, y) = ((index % width) as i64, (index / width) as i64);
             let (mut sum, mut weights) = (0.0, 0.0);
-            for offset in -reach..=reach {
+            for offset in -radius..=radius {
                 let weight = (-0.5 * (offset as f32 / deviation).powi(2)).exp();
                 sum += weight * at(x + offset * step.0, y + offset * step.1);
                 weights += weight;

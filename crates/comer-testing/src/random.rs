@@ -1,6 +1,6 @@
 //! Reproducible random numbers.
 
-/// Numbers between -1 and 1 for the weights and inputs of a network.
+/// Uniform random numbers from -1 to 1, for weights and inputs of networks.
 pub fn noise(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2654435761).wrapping_add(12345);
     let mut next = || {
@@ -10,7 +10,7 @@ pub fn noise(count: usize, seed: u32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// A small generator (xorshift), with its state.
+/// A small random number generator (xorshift).
 pub struct Random(pub u64);
 
 impl Random {
@@ -22,7 +22,7 @@ impl Random {
         (self.0 >> 40) as f32 / (1u64 << 24) as f32
     }
 
-    /// Mean 0, deviation 1: a sum of twelve.
+    /// An approximately normal number with mean 0 and deviation 1: the sum of twelve uniform ones.
     pub fn normal(&mut self) -> f32 {
         (0..12).map(|_| self.uniform()).sum::<f32>() - 6.0
     }

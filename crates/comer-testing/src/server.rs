@@ -14,7 +14,7 @@ use crate::golden_model;
 pub struct Server {
     /// The process.
     pub process: Child,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
 }
 
@@ -27,13 +27,13 @@ impl Server {
             command.arg("--model").arg(model);
         }
         let mut process = command.env_remove("COMER_MODEL").stderr(Stdio::piped()).spawn().unwrap();
-        let mut talk = BufReader::new(process.stderr.take().unwrap());
+        let mut output = BufReader::new(process.stderr.take().unwrap());
         let mut line = String::new();
-        talk.read_line(&mut line).unwrap();
+        output.read_line(&mut line).unwrap();
         let address = line.split("http://").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
         let address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
         // Without a reader the pipe would fill up and the server would block.
-        std::thread::spawn(move || std::io::copy(&mut talk, &mut std::io::sink()));
+        std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         Self { process, address }
     }
 
@@ -71,7 +71,7 @@ fn folder() -> &'static Path {
     FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path()
 }
 
-/// A tiny random model, as a file: its answers mean nothing.
+/// The file of a tiny random model; its results are meaningless.
 pub fn tiny_model() -> &'static Path {
     static MODEL: OnceLock<PathBuf> = OnceLock::new();
     MODEL.get_or_init(|| {

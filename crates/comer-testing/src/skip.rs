@@ -1,12 +1,12 @@
-//! Tests that cannot run here are reported and counted, never passed over in silence.
+//! Reports and counts tests that cannot run on this machine.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// Reports that the current test is skipped, and why; the test then returns.
+/// Reports that the current test is skipped, and why. The test should return afterwards.
 ///
-/// The report goes to stderr and, as one line, to the file that `COMER_SKIPS` names, which `check` prints and counts.
-/// With `COMER_REQUIRE_ALL=1`, as in CI, a skip is a failure.
+/// The report is printed on stderr and appended as one line to the file in `COMER_SKIPS`, from which `check` prints and counts
+/// skips. With `COMER_REQUIRE_ALL=1`, as in CI, a skip is a failure.
 pub fn skip(reason: &str) {
     let program = std::env::current_exe().ok();
     let program = program.as_ref().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy();
@@ -21,7 +21,7 @@ pub fn skip(reason: &str) {
     eprintln!("{line}");
     if let Some(path) = std::env::var_os("COMER_SKIPS") {
         let file = OpenOptions::new().create(true).append(true).open(&path);
-        // One write, so that lines of parallel tests stay whole.
+        // A single write, so that lines of parallel tests do not interleave.
         let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
         written.unwrap_or_else(|error| panic!("COMER_SKIPS: {}: {error}", path.display()));
     }

@@ -1,19 +1,19 @@
-//! Modules depend one way: no two sibling modules of a crate import each other, directly or through others.
+//! Proves that there are no cycles among sibling modules of a crate.
 //!
-//! The check is textual: it resolves `crate::` and `super::` paths outside of test modules. A parent that declares a
-//! module, and a module that uses its parent's items, do not count.
+//! The check is textual: it resolves `crate::` and `super::` paths outside of test modules. Dependencies
+//! between a module and its parent are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use comer_testing::repository;
 
-/// A module's path in its crate: `["engine", "encoder"]`.
+/// The path of a module in its crate: `["engine", "encoder"]`.
 type Module = Vec<String>;
 
 fn source_files(folder: &Path) -> Vec<PathBuf> {
     let files = comer_eval::find_files(folder, &["rs"]).unwrap();
-    // Modules of tests may use anything.
+    // Test modules may use anything.
     let is_test = |path: &PathBuf| {
         path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"))
     };
@@ -36,7 +36,7 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The paths that follow `prefix::`, with the groups of `use` unfolded one level: `a::b`, `{a, b::c}`.
+/// The paths after `prefix::`, with `use` groups expanded one level: `a::b`, `{a, b::c}`.
 fn paths(code: &str, prefix: &str) -> Vec<Module> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices(&format!("{prefix}::")) {
@@ -61,7 +61,7 @@ fn paths(code: &str, prefix: &str) -> Vec<Module> {
     found
 }
 
-/// What each module uses, as absolute paths of items.
+/// The absolute paths of the items that each module uses.
 fn uses(source: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut uses: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
     for path in source_files(source) {
@@ -79,7 +79,7 @@ fn uses(source: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
     uses
 }
 
-/// A cycle among the modules right below `parent`, if there is one.
+/// A cycle among the direct submodules of `parent`, if there is one.
 fn cycle(uses: &BTreeMap<Module, BTreeSet<Module>>, parent: &[String]) -> Option<Vec<String>> {
     let child = |module: &Module| {
         (module.len() > parent.len() && module.starts_with(parent)).then(|| module[parent.len()].clone())
@@ -91,7 +91,7 @@ fn cycle(uses: &BTreeMap<Module, BTreeSet<Module>>, parent: &[String]) -> Option
         let targets = used.iter().filter_map(child).filter(|to| *to != from && children.contains(to));
         edges.entry(from.clone()).or_default().extend(targets);
     }
-    // Modules that use nothing left are taken away until only cycles remain.
+    // Modules without remaining dependencies are removed until only cycles are left.
     while let Some(done) = edges.iter().find(|(_, to)| to.is_empty()).map(|(name, _)| name.clone()) {
         edges.remove(&done);
         for to in edges.values_mut() {
@@ -99,13 +99,13 @@ fn cycle(uses: &BTreeMap<Module, BTreeSet<Module>>, parent: &[String]) -> Option
         }
     }
     let mut at = edges.keys().next()?.clone();
-    let mut way: Vec<String> = Vec::new();
-    while !way.contains(&at) {
-        way.push(at.clone());
+    let mut path: Vec<String> = Vec::new();
+    while !path.contains(&at) {
+        path.push(at.clone());
         at = edges[&at].iter().find(|to| edges.contains_key(*to))?.clone();
     }
-    way.push(at);
-    Some(way)
+    path.push(at);
+    Some(path)
 }
 
 fn check(name: &str) {
@@ -113,23 +113,23 @@ fn check(name: &str) {
     assert!(uses.len() > 5, "{name}: {} modules", uses.len());
     let parents: BTreeSet<Vec<String>> =
         uses.keys().flat_map(|module| (0..module.len()).map(|length| module[..length].to_vec())).collect();
-    // The table of the kernels' entry points is still in a module that they use.
+    // The table of kernel entry points is in a module that the kernels use.
     for parent in parents.into_iter().filter(|parent| *parent != ["engine", "kernels"]) {
-        if let Some(way) = cycle(&uses, &parent) {
-            panic!("{name}, in {:?}: {}", parent.join("::"), way.join(" -> "));
+        if let Some(path) = cycle(&uses, &parent) {
+            panic!("{name}, in {:?}: {}", parent.join("::"), path.join(" -> "));
         }
     }
 }
 
 #[test]
-fn modules_depend_one_way() {
+fn modules_have_no_cycles() {
     for name in ["comer", "comer-burn", "comer-cli", "comer-eval", "comer-train"] {
         check(name);
     }
 }
 
 #[test]
-fn a_cycle_is_found() {
+fn cycles_are_detected() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("lib.rs", "mod a; mod b; mod c;");
@@ -141,6 +141,6 @@ fn a_cycle_is_found() {
     write("c.rs", "");
     assert_eq!(cycle(&uses(folder.path()), &[]), None);
     write("c.rs", "use super::a::f;");
-    let way = cycle(&uses(folder.path()), &[]).unwrap();
-    assert!(way.first() == way.last() && way.len() >= 3, "{way:?}");
+    let path = cycle(&uses(folder.path()), &[]).unwrap();
+    assert!(path.first() == path.last() && path.len() >= 3, "{path:?}");
 }

@@ -1,10 +1,11 @@
-//! How long a training step takes: `cargo bench -p comer-train --bench step`. (`-p comer-burn` has that of Burn.)
+//! Time of a training step: `cargo bench -p comer-train --bench step`; for Burn, `-p comer-burn`.
 //!
-//! The paper's model with random weights: forward, backward and, in a whole step, the optimiser. `--batches FILE` takes the
-//! sizes of real batches that `benches/pytorch_step.py` wrote, each once, as an epoch would. The best of several rounds in
-//! which everything takes its turn, so that a busy machine slows all alike; the speed of one thread is that of its CPU
-//! time, of several that of the wall's. `--threads 1` or `--threads 2` alone, `--rounds N`. `--layers 8` takes that many
-//! layers for each block, and batches as the bundled model's recipe has them in its course.
+//! The paper's model with random weights: forward, backward, and for a whole step the optimiser. Prints the best of
+//! several rounds. GFLOP/s are by CPU time for one thread and by wall-clock time for several.
+//!
+//! - `--batches FILE`: the sizes of real batches, written by `benches/pytorch_step.py`, each once
+//! - `--threads N`, `--rounds N`
+//! - `--layers 8`: layers per block, with batches of the bundled model's recipe
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use comer::internal::config::BLOCKS;
 use comer::internal::weights::Weights;
 use comer::internal::{ModelConfig, ModelFile, TokenId, Vocab};
 use comer_testing::cpu_time;
-use comer_train::cpu::{Grid, Network, Reading};
+use comer_train::cpu::{Grid, Network, TokenSequence};
 use comer_train::initial::random_model;
 use comer_train::optimizer::OptimizerState;
 use comer_train::recipe::Optimizer;
@@ -21,7 +22,7 @@ use comer_train::recipe::Optimizer;
 /// Pictures, height, width, tokens.
 const BATCHES: [[usize; 4]; 2] = [[8, 128, 384, 40], [16, 96, 200, 16]];
 
-/// Batches of a recipe that starts with pictures of half the size.
+/// Batches of a recipe that starts with pictures of half size.
 const GROWING: [[usize; 4]; 3] = [[8, 56, 165, 18], [8, 80, 230, 18], [8, 112, 330, 18]];
 
 struct Batch {
@@ -78,7 +79,7 @@ fn measure_batches(model: &ModelFile, batches: &[Vec<[usize; 3]>], threads: usiz
     }
     let each = |time: Duration| time.as_secs_f64() * 1e3 / pictures as f64;
     println!(
-        "{} batches, {pictures} pictures, {threads} thread(s): {:.1} ms of CPU, {:.1} ms a picture; peak memory {} MB",
+        "{} batches, {pictures} pictures, {threads} thread(s): {:.1} ms CPU, {:.1} ms wall per picture; peak memory {} MB",
         batches.len(),
         each(spent.0),
         each(spent.1),
@@ -90,11 +91,11 @@ fn measure_batches(model: &ModelFile, batches: &[Vec<[usize; 3]>], threads: usiz
 fn step(config: &ModelConfig, weights: &mut Weights, optimizer: &mut OptimizerState, batch: &Batch) {
     let network = Network { config, weights, seed: 1, label_smoothing: 0.0, symbols: None };
     let step = network.step(&batch.pixels, Grid::new(batch.sizes.clone()), &batch.formulas);
-    // A rate of nothing: random formulas teach nothing.
+    // A rate of 0: the weights should not change.
     optimizer.step(&Optimizer { rate: 0.0, ..Optimizer::default() }, 0.0, weights, &step.gradients, 1.0);
 }
 
-/// The most memory that this process has had, in MB.
+/// Peak memory of this process in MB.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -119,10 +120,11 @@ fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize) 
             symbols: None,
         };
         let net = network.densenet();
-        let readings: Vec<Reading> = batch.formulas.iter().flat_map(|f| Reading::both(f)).collect();
+        let sequences: Vec<TokenSequence> =
+            batch.formulas.iter().flat_map(|formula| TokenSequence::both_directions(formula)).collect();
         let (features, tape) = net.forward(&batch.pixels, Grid::new(batch.sizes.clone()));
         lap(0);
-        let (_, gradient) = network.read(&features, &readings);
+        let (_, gradient) = network.decoder_step(&features, &sequences);
         lap(1);
         net.backward(&tape, &gradient);
         lap(2);
@@ -142,7 +144,7 @@ fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize) 
         };
         println!("  {name:24} {:8.1} ms CPU {:8.1} ms{speed}", milliseconds(cpu), milliseconds(wall));
         if index == 3 {
-            println!("  {:24} {:8.2} for each second of CPU", "pictures", count as f64 / cpu.as_secs_f64());
+            println!("  {:24} {:8.2} ", "pictures per CPU second", count as f64 / cpu.as_secs_f64());
         }
     }
 }
@@ -164,7 +166,7 @@ fn densenet_operations(config: &ModelConfig, batch: &Batch) -> usize {
     2 * sum
 }
 
-/// Noise on black: what a convolution costs does not depend on what it sees.
+/// Random pixels and formulas.
 fn batch(sizes: &[[usize; 3]]) -> Batch {
     let mut state = 1u32;
     let mut next = || {
@@ -188,7 +190,7 @@ impl Clock {
         Self { cpu: cpu_time(), wall: Instant::now() }
     }
 
-    /// Notes the time since the last lap where it is less than before.
+    /// Records the time since the last lap if it is the best so far.
     fn lap(&mut self, best: &mut (Duration, Duration)) {
         let (cpu, wall) = (cpu_time() - self.cpu, self.wall.elapsed());
         *best = (best.0.min(cpu), best.1.min(wall));

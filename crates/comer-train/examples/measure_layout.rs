@@ -1,11 +1,11 @@
-//! Measures the layout of handwriting on stroke sets: what `src/synthesis/metrics.txt` holds.
+//! Measures the layout of handwriting in stroke sets, for `src/synthesis/metrics.txt`.
 //!
 //! ```text
 //! cargo run --release -p comer-train --example measure_layout sets/crohme.jsonl sets/extra.jsonl > metrics.txt
 //! ```
 //!
-//! Rows are brought to a common unit first: the size and baseline of a row are those that fit the known sizes of its
-//! symbols best, and the sizes of symbols are the medians over all rows; both are found in turns.
+//! Rows are normalised first: the size and baseline of a row are fitted to the known sizes of its symbols, and the sizes of
+//! symbols are the medians over all rows. The two alternate.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use std::path::Path;
 
 use comer::internal::{TokenId, Vocab};
 use comer_train::stroke_set;
-use comer_train::synthesis::align::{Mark, align};
+use comer_train::synthesis::align::{SymbolBox, align};
 use comer_train::synthesis::geometry::Rect;
-use comer_train::synthesis::tree::{Atom, Grammar, Node, Relation, leaf_count};
+use comer_train::synthesis::tree::{Atom, RowRelation, TreeGrammar, TreeNode, leaf_count};
 
-/// Height and middle of the symbols whose size is known beforehand.
+/// Height and vertical centre of symbols with a nominal size.
 fn nominal(label: &str) -> Option<(f64, f64)> {
     match label {
         "a" | "c" | "e" | "m" | "n" | "o" | "r" | "s" | "u" | "v" | "w" | "x" | "z" => Some((0.62, -0.31)),
@@ -30,8 +30,8 @@ fn nominal(label: &str) -> Option<(f64, f64)> {
     }
 }
 
-/// How often sizes of symbols and of rows are found from each other.
-const TURNS: usize = 5;
+/// Number of alternations.
+const ITERATIONS: usize = 5;
 
 /// The unit and baseline of a row.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ struct Frame {
     baseline: f64,
 }
 
-struct Measuring<'a> {
+struct Measurement<'a> {
     vocab: &'a Vocab,
     sizes: BTreeMap<TokenId, (f64, f64)>,
     symbols: BTreeMap<TokenId, Vec<[f64; 3]>>,
@@ -52,15 +52,15 @@ fn median(values: &mut [f64]) -> f64 {
     if values.is_empty() { f64::NAN } else { values[values.len() / 2] }
 }
 
-impl Measuring<'_> {
+impl Measurement<'_> {
     fn add(&mut self, name: &'static str, value: f64) {
         if value.is_finite() {
             self.measures.entry(name).or_default().push(value);
         }
     }
 
-    /// The frame of a row, if at least `least` of its symbols but `without` are known.
-    fn frame(&self, row: &[Node], places: &[Rect], without: usize, least: usize) -> Option<Frame> {
+    /// The frame of a row, if at least `least` of its symbols, not counting `without`, have known sizes.
+    fn frame(&self, row: &[TreeNode], places: &[Rect], without: usize, least: usize) -> Option<Frame> {
         let mut leaf = 0;
         let mut known = Vec::new();
         for node in row {
@@ -84,7 +84,7 @@ impl Measuring<'_> {
         Some(Frame { size, baseline: known.iter().map(baseline).sum::<f64>() / count })
     }
 
-    fn row(&mut self, row: &[Node], places: &[Rect], final_turn: bool) {
+    fn row(&mut self, row: &[TreeNode], places: &[Rect], last_iteration: bool) {
         let frame = self.frame(row, places, usize::MAX, 1);
         let mut leaf = 0;
         let mut before: Option<(Rect, TokenId)> = None;
@@ -107,7 +107,7 @@ impl Measuring<'_> {
                         ys.push((unit(core.center().x), unit(core.center().y - frame.baseline) - middle));
                     }
                 }
-                if final_turn {
+                if last_iteration {
                     self.relations(node, own, frame);
                     let token = match node.atom {
                         Atom::Symbol(token) => token,
@@ -130,12 +130,12 @@ impl Measuring<'_> {
             let mut inner = leaf + 1;
             for (_, row) in node.rows() {
                 let count = leaf_count(row);
-                self.row(row, &places[inner..inner + count], final_turn);
+                self.row(row, &places[inner..inner + count], last_iteration);
                 inner += count;
             }
             leaf += count;
         }
-        if final_turn && ys.len() >= 5 {
+        if last_iteration && ys.len() >= 5 {
             // Least squares.
             let n = ys.len() as f64;
             let (mx, my) = (ys.iter().map(|y| y.0).sum::<f64>() / n, ys.iter().map(|y| y.1).sum::<f64>() / n);
@@ -146,8 +146,8 @@ impl Measuring<'_> {
     }
 
     /// The box of what a bracket at the beginning of a row encloses, if it is taller than a symbol.
-    fn enclosed(&self, row: &[Node], places: &[Rect]) -> Option<Rect> {
-        let label = |node: &Node| match node.atom {
+    fn enclosed(&self, row: &[TreeNode], places: &[Rect]) -> Option<Rect> {
+        let label = |node: &TreeNode| match node.atom {
             Atom::Symbol(token) => self.vocab.decode(&[token]),
             _ => String::new(),
         };
@@ -192,7 +192,7 @@ impl Measuring<'_> {
         }
     }
 
-    fn relations(&mut self, node: &Node, own: &[Rect], frame: Frame) {
+    fn relations(&mut self, node: &TreeNode, own: &[Rect], frame: Frame) {
         let core = own[0];
         let mut inner = 1;
         let mut around = Rect::EMPTY;
@@ -206,33 +206,33 @@ impl Measuring<'_> {
                 let ratio = script.size / frame.size;
                 let shift = unit(script.baseline - frame.baseline);
                 match relation {
-                    Relation::Superscript => {
+                    RowRelation::Superscript => {
                         self.add("sup.size", ratio);
                         self.add("sup.shift", shift);
                     }
-                    Relation::Subscript => {
+                    RowRelation::Subscript => {
                         self.add("sub.size", ratio);
                         self.add("sub.shift", shift);
                     }
-                    Relation::Below | Relation::Above => self.add("limit.size", ratio),
-                    Relation::Numerator | Relation::Denominator => self.add("fraction.size", ratio),
-                    Relation::Index => self.add("index.size", ratio),
-                    Relation::Radicand => {}
+                    RowRelation::Below | RowRelation::Above => self.add("limit.size", ratio),
+                    RowRelation::Numerator | RowRelation::Denominator => self.add("fraction.size", ratio),
+                    RowRelation::Index => self.add("index.size", ratio),
+                    RowRelation::Radicand => {}
                 }
             }
             match relation {
-                Relation::Superscript => self.add("sup.gap", unit(whole.left - core.right)),
-                Relation::Subscript => self.add("sub.gap", unit(whole.left - core.right)),
-                Relation::Below => self.add("limit.gap", unit(whole.top - core.bottom)),
-                Relation::Above => self.add("limit.gap", unit(core.top - whole.bottom)),
-                Relation::Numerator => self.add("fraction.gap", unit(core.center().y - whole.bottom)),
-                Relation::Denominator => self.add("fraction.gap", unit(whole.top - core.center().y)),
-                Relation::Radicand => {
+                RowRelation::Superscript => self.add("sup.gap", unit(whole.left - core.right)),
+                RowRelation::Subscript => self.add("sub.gap", unit(whole.left - core.right)),
+                RowRelation::Below => self.add("limit.gap", unit(whole.top - core.bottom)),
+                RowRelation::Above => self.add("limit.gap", unit(core.top - whole.bottom)),
+                RowRelation::Numerator => self.add("fraction.gap", unit(core.center().y - whole.bottom)),
+                RowRelation::Denominator => self.add("fraction.gap", unit(whole.top - core.center().y)),
+                RowRelation::Radicand => {
                     self.add("root.above", unit(whole.top - core.top));
                     self.add("root.hook", unit(whole.left - core.left));
                     self.add("root.after", unit(core.right - whole.right));
                 }
-                Relation::Index => {}
+                RowRelation::Index => {}
             }
             around = around.union(whole);
         }
@@ -246,23 +246,23 @@ impl Measuring<'_> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let vocab = Vocab::crohme();
-    let grammar = Grammar::new(&vocab)?;
+    let grammar = TreeGrammar::new(&vocab)?;
     let (mut layouts, mut all) = (Vec::new(), 0);
     for path in std::env::args().skip(1) {
         for record in stroke_set::read(Path::new(&path))? {
             let (tokens, ink, _) = record.read(&vocab)?;
             all += 1;
             let Some(row) = grammar.parse(&tokens) else { continue };
-            let marks: Vec<Mark> = ink
+            let boxes: Vec<SymbolBox> = ink
                 .symbols()
                 .iter()
                 .filter_map(|symbol| {
-                    let place = Rect::of(symbol.strokes.iter().map(|&stroke| &ink.strokes()[stroke]));
-                    Some(Mark { token: *vocab.encode(&symbol.label).ok()?.first()?, place })
+                    let bounds = Rect::of(symbol.strokes.iter().map(|&stroke| &ink.strokes()[stroke]));
+                    Some(SymbolBox { token: *vocab.encode(&symbol.label).ok()?.first()?, bounds })
                 })
                 .collect();
-            if let Some(order) = align(&grammar, &row, &marks) {
-                let places: Vec<Rect> = order.iter().map(|&mark| marks[mark].place).collect();
+            if let Some(order) = align(&grammar, &row, &boxes) {
+                let places: Vec<Rect> = order.iter().map(|&symbol| boxes[symbol].bounds).collect();
                 layouts.push((row, places));
             }
         }
@@ -272,32 +272,33 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .tokens()
         .iter()
         .filter_map(|label| Some((*vocab.encode(label).ok()?.first()?, nominal(label)?)));
-    let mut measuring = Measuring {
+    let mut measurement = Measurement {
         vocab: &vocab,
         sizes: sizes.collect(),
         symbols: BTreeMap::new(),
         measures: BTreeMap::new(),
     };
-    for turn in 0..TURNS {
-        measuring.symbols.clear();
+    for iteration in 0..ITERATIONS {
+        measurement.symbols.clear();
         for (row, places) in &layouts {
-            measuring.row(row, places, turn + 1 == TURNS);
+            measurement.row(row, places, iteration + 1 == ITERATIONS);
         }
-        if turn + 1 < TURNS {
-            for (token, sizes) in &measuring.symbols {
-                let of = |place: usize| median(&mut sizes.iter().map(|size| size[place]).collect::<Vec<_>>());
-                measuring.sizes.insert(*token, (of(1), of(2)));
+        if iteration + 1 < ITERATIONS {
+            for (token, sizes) in &measurement.symbols {
+                let of =
+                    |column: usize| median(&mut sizes.iter().map(|size| size[column]).collect::<Vec<_>>());
+                measurement.sizes.insert(*token, (of(1), of(2)));
             }
             // The unit is the height of a digit.
             let digits =
                 ["1", "2", "3", "4", "5"].map(|digit| vocab.encode(digit).expect("a digit is a token")[0]);
-            let unit = digits.iter().map(|digit| measuring.sizes[digit].0).sum::<f64>() / 5.0;
-            measuring.sizes.values_mut().for_each(|size| *size = (size.0 / unit, size.1 / unit));
+            let unit = digits.iter().map(|digit| measurement.sizes[digit].0).sum::<f64>() / 5.0;
+            measurement.sizes.values_mut().for_each(|size| *size = (size.0 / unit, size.1 / unit));
         }
     }
-    for (token, sizes) in &measuring.symbols {
-        let mut columns = [0, 1, 2].map(|place| sizes.iter().map(|size| size[place]).collect::<Vec<_>>());
-        let [width, height, center] = [0, 1, 2].map(|place| median(&mut columns[place]));
+    for (token, sizes) in &measurement.symbols {
+        let mut columns = [0, 1, 2].map(|column| sizes.iter().map(|size| size[column]).collect::<Vec<_>>());
+        let [width, height, center] = [0, 1, 2].map(|column| median(&mut columns[column]));
         let deviation = spread(&columns[2]);
         println!("symbol {} {width:.3} {height:.3} {center:.3} {deviation:.3}", vocab.decode(&[*token]));
     }
@@ -306,29 +307,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (rare, like, on_axis) in
         [("\\cdot", ".", true), ("\\cdots", "\\ldots", true), ("\\Pi", "\\sum", false)]
     {
-        if measuring.symbols.contains_key(&token(rare)) {
+        if measurement.symbols.contains_key(&token(rare)) {
             continue;
         }
-        let sizes = &measuring.symbols[&token(like)];
-        let mut columns = [0, 1, 2].map(|place| sizes.iter().map(|size| size[place]).collect::<Vec<_>>());
-        let [width, height, mut center] = [0, 1, 2].map(|place| median(&mut columns[place]));
+        let sizes = &measurement.symbols[&token(like)];
+        let mut columns = [0, 1, 2].map(|column| sizes.iter().map(|size| size[column]).collect::<Vec<_>>());
+        let [width, height, mut center] = [0, 1, 2].map(|column| median(&mut columns[column]));
         if on_axis {
             center =
-                median(&mut measuring.symbols[&token("+")].iter().map(|size| size[2]).collect::<Vec<_>>());
+                median(&mut measurement.symbols[&token("+")].iter().map(|size| size[2]).collect::<Vec<_>>());
         }
         println!("symbol {rare} {width:.3} {height:.3} {center:.3} {:.3}", spread(&columns[2]));
     }
     // How much the size of one symbol varies within its row.
     let mut ratios = Vec::new();
-    for (token, sizes) in &measuring.symbols {
-        let height = measuring.sizes.get(token).map_or(1.0, |size| size.0);
+    for (token, sizes) in &measurement.symbols {
+        let height = measurement.sizes.get(token).map_or(1.0, |size| size.0);
         ratios.extend(sizes.iter().map(|size| size[1] / height).filter(|_| height > 0.4));
     }
-    measuring.measures.insert("symbol.size", ratios);
+    measurement.measures.insert("symbol.size", ratios);
     // No index of a root stands beside enough symbols of known size.
-    let indices = measuring.measures["sup.size"].iter().map(|size| 0.8 * size).collect();
-    measuring.measures.entry("index.size").or_insert(indices);
-    for (name, values) in &mut measuring.measures {
+    let indices = measurement.measures["sup.size"].iter().map(|size| 0.8 * size).collect();
+    measurement.measures.entry("index.size").or_insert(indices);
+    for (name, values) in &mut measurement.measures {
         let mean = median(values);
         println!("measure {name} {mean:.3} {:.3}", spread(values));
     }

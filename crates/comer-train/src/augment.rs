@@ -1,4 +1,4 @@
-//! Varies pictures: their strokes, where they are at hand, their size and their pixels.
+//! Augmentation of samples: strokes (if available), size and pixels.
 
 mod picture;
 mod strokes;
@@ -9,28 +9,27 @@ use comer::Image;
 use comer::internal::TokenId;
 use comer::internal::ink::PEN;
 use rand::{Rng, RngExt};
-pub use strokes::Hands;
+pub use strokes::SymbolDonors;
 
 use crate::error::Result;
 use crate::recipe::Augmentation;
 use crate::sample::Sample;
 use crate::symbols;
 
-/// A sample's picture as the network is to see it in this epoch, and the symbol of each of its cells; `size` is the
-/// epoch's own factor.
-pub fn vary(
+/// The augmented picture of a sample and the symbol of each of its cells. `size` is the size factor of the epoch.
+pub fn augment_sample(
     sample: &Sample,
-    hands: &Hands,
+    donors: &SymbolDonors,
     recipe: &Augmentation,
     size: f64,
     random: &mut impl Rng,
 ) -> Result<(Image, Vec<TokenId>)> {
     let drawn = match &sample.ink {
-        // What cannot be drawn is taken as it was stored.
+        // If the augmented strokes cannot be drawn, the stored picture is used.
         Some(ink) if changes_strokes(recipe) && random.random::<f64>() < recipe.share => {
-            let written = strokes::rewrite(ink, &sample.strokes, hands, recipe, random);
+            let augmented = strokes::augment_strokes(ink, &sample.strokes, donors, recipe, random);
             let pen = pen(recipe, random);
-            written.and_then(|(ink, strokes)| Ok((ink.draw_with(pen)?, ink, strokes))).ok()
+            augmented.and_then(|(ink, strokes)| Ok((ink.draw_with(pen)?, ink, strokes))).ok()
         }
         _ => None,
     };
@@ -40,7 +39,7 @@ pub fn vary(
         1.0 => picture.clone().fit(),
         _ => picture.scale(factor)?.fit(),
     };
-    // The stored picture fits, and what a variation of it has become may not.
+    // The stored picture fits the network; an augmented one may not.
     let drawn = drawn.and_then(|drawn| Some((fitted(&drawn.0).ok()?, drawn)));
     let (seen, size, ink, strokes) = match drawn {
         Some((seen, (picture, ink, strokes))) => {
@@ -53,10 +52,10 @@ pub fn vary(
             (seen, sample.size, sample.ink.as_ref().map(Cow::Borrowed), Cow::Borrowed(&sample.strokes))
         }
     };
-    let seen = picture::spoil(seen, recipe, random)?;
+    let seen = picture::augment_pixels(seen, recipe, random)?;
     let symbols = match ink {
-        Some(ink) => symbols::of_cells(&seen, &ink, size, &strokes),
-        None => symbols::unknown(&seen),
+        Some(ink) => symbols::cell_symbols(&seen, &ink, size, &strokes),
+        None => symbols::unknown_symbols(&seen),
     };
     Ok((seen, symbols))
 }
@@ -71,7 +70,7 @@ fn changes_strokes(recipe: &Augmentation) -> bool {
         || recipe.pen != [PEN; 2]
 }
 
-/// The side of the pen.
+/// The width of the pen.
 fn pen(recipe: &Augmentation, random: &mut impl Rng) -> usize {
     let [thinnest, thickest] = recipe.pen;
     if thinnest == thickest { thinnest } else { random.random_range(thinnest..=thickest) }
@@ -81,7 +80,7 @@ fn between(least: f64, most: f64, random: &mut impl Rng) -> f64 {
     least + (most - least) * random.random::<f64>()
 }
 
-/// A factor from `1 / most` to `most`, as often above 1 as below.
+/// A factor from `1 / most` to `most`, log-uniform.
 fn factor(most: f64, random: &mut impl Rng) -> f64 {
     most.powf(between(-1.0, 1.0, random))
 }
@@ -94,9 +93,9 @@ mod tests {
 
     use super::*;
 
-    /// Nobody to borrow from.
-    fn hands() -> Hands<'static> {
-        Hands::of(&[])
+    /// No symbols to borrow.
+    fn donors() -> SymbolDonors<'static> {
+        SymbolDonors::new(&[])
     }
 
     fn sample() -> Sample {
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_picture() {
+    fn equal_seeds_give_equal_pictures() {
         let all = Augmentation {
             rotation: 5.0,
             slant: 10.0,
@@ -120,22 +119,27 @@ mod tests {
             ..Augmentation::default()
         };
         let sample = sample();
-        let draw = |seed| vary(&sample, &hands(), &all, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+        let draw = |seed| {
+            augment_sample(&sample, &donors(), &all, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap()
+        };
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
     }
 
     #[test]
-    fn without_variation_the_picture_is_the_stored_one_at_the_epochs_size() {
+    fn without_augmentation_the_stored_picture_is_scaled_to_the_size_of_the_epoch() {
         let none = Augmentation { scale: [1.0, 1.0], ..Augmentation::default() };
         let (sample, mut random) = (sample(), ChaCha8Rng::seed_from_u64(0));
-        assert_eq!(vary(&sample, &hands(), &none, 1.0, &mut random).unwrap().0, *sample.picture().unwrap());
-        let (half, _) = vary(&sample, &hands(), &none, 0.5, &mut random).unwrap();
+        assert_eq!(
+            augment_sample(&sample, &donors(), &none, 1.0, &mut random).unwrap().0,
+            *sample.picture().unwrap()
+        );
+        let (half, _) = augment_sample(&sample, &donors(), &none, 0.5, &mut random).unwrap();
         assert_eq!(half.width(), (sample.size.0 as f64 / 2.0).round_ties_even() as usize);
     }
 
     #[test]
-    fn rotation_turns_the_ink() {
+    fn rotation_changes_the_picture() {
         let mut sample = sample();
         let bar = Stroke { points: vec![Point { x: 0.0, y: 0.0 }, Point { x: 100.0, y: 0.0 }] };
         let post = Stroke { points: vec![Point { x: 0.0, y: 0.0 }, Point { x: 0.0, y: 100.0 }] };
@@ -143,19 +147,22 @@ mod tests {
         let turned = Augmentation { rotation: 45.0, scale: [1.0, 1.0], ..Augmentation::default() };
         let sizes: Vec<usize> = (0..8)
             .map(|seed| {
-                vary(&sample, &hands(), &turned, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap().0.width()
+                augment_sample(&sample, &donors(), &turned, 1.0, &mut ChaCha8Rng::seed_from_u64(seed))
+                    .unwrap()
+                    .0
+                    .width()
             })
             .collect();
         assert!(sizes.iter().any(|&width| width != sizes[0]), "{sizes:?}");
     }
 
     #[test]
-    fn a_thicker_pen_leaves_more_ink() {
+    fn a_thicker_pen_draws_more_ink() {
         let sample = sample();
         let ink_of = |side: usize| {
             let pen = Augmentation { pen: [side, side], scale: [1.0, 1.0], ..Augmentation::default() };
             let (picture, symbols) =
-                vary(&sample, &hands(), &pen, 1.0, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
+                augment_sample(&sample, &donors(), &pen, 1.0, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
             assert_eq!((picture.width(), picture.height()), sample.size);
             assert!(symbols.contains(&5) && symbols.contains(&6));
             picture.pixels().iter().filter(|&&pixel| pixel > 0).count()

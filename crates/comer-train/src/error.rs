@@ -1,14 +1,14 @@
-//! What can go wrong while training.
+//! The errors of this crate.
 
 use std::path::PathBuf;
 
-/// Every error of this crate; the messages name the file, what was found and what was expected.
+/// An error of this crate. Messages name the file, what was found and what was expected.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A recipe that cannot be followed.
+    /// An invalid recipe.
     #[error("{path}: {reason}")]
     Recipe {
-        /// The recipe's file.
+        /// The file of the recipe.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -18,10 +18,10 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         reason: std::io::Error,
     },
-    /// A run folder or checkpoint that does not fit what was asked for.
+    /// An unusable run folder or checkpoint.
     #[error("{path}: {reason}")]
     Run {
         /// The folder or file.
@@ -29,28 +29,28 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// A training that cannot go on.
+    /// Training has diverged.
     #[error("training stopped at step {step}: {reason}; {kept}")]
     Diverged {
         /// The step.
         step: u64,
-        /// What was seen.
+        /// What was observed.
         reason: String,
         /// Where the last good state is.
         kept: String,
     },
-    /// Nothing to learn from.
+    /// Missing or invalid data.
     #[error("{0}")]
     Data(String),
-    /// A device that is not there, or that failed.
+    /// An unavailable device.
     #[error("device {name:?} is not available: {reason}")]
     Device {
-        /// The device as it was asked for.
+        /// The requested device.
         name: String,
-        /// Why not, and what is available.
+        /// The cause, and what is available.
         reason: String,
     },
-    /// Anything of recognition: models, pictures, ink.
+    /// An error of the recognition library: models, pictures, ink.
     #[error(transparent)]
     Recognition(#[from] comer::Error),
 }

@@ -1,4 +1,4 @@
-//! The weights that training starts from: PyTorch's defaults, drawn from a seed, the same on every device.
+//! Initial weights: the distributions of PyTorch's defaults, from a seed, equal on every device.
 
 use comer::Result;
 use comer::internal::weights::{Tensor, TensorSpec, Weights, tensor_specs};
@@ -19,8 +19,8 @@ pub fn random_model(config: ModelConfig, vocab: Vocab, seed: u64) -> Result<Mode
     Ok(ModelFile { config, vocab, provenance: Default::default(), weights, language_model: None })
 }
 
-/// The map that names the symbol of each cell (see [`crate::symbols`]); training alone has it, no model file.
-pub fn symbol_map(config: &ModelConfig, vocab: &Vocab, seed: u64) -> Weights {
+/// The layer that classifies the symbol of each cell (see [`crate::symbols`]). Used in training only; not in model files.
+pub fn symbol_classifier(config: &ModelConfig, vocab: &Vocab, seed: u64) -> Weights {
     let mut random = ChaCha8Rng::seed_from_u64(!seed);
     let (outputs, inputs) = (vocab.len(), config.d_model);
     let bound = (inputs as f32).sqrt().recip();
@@ -46,7 +46,7 @@ fn draw(spec: &TensorSpec, drawn: &Weights, random: &mut ChaCha8Rng) -> Vec<f32>
             uniform(count, bound, random)
         }
         "weight" => uniform(count, inputs(&spec.shape).sqrt().recip(), random),
-        // The bias of a map has the bound of its weight, which stands before it in the list.
+        // The bias of a linear layer has the bound of its weight, which comes before it in the list.
         _ => uniform(count, inputs(&drawn[&format!("{path}.weight")].shape).sqrt().recip(), random),
     }
 }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_have_the_spread_that_each_kind_asks_for() {
+    fn weights_have_the_expected_standard_deviation() {
         let model = random_model(ModelConfig::default(), Vocab::crohme(), 7).unwrap();
         model.validate().unwrap();
         for (name, deviation) in [
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_weights_again() {
+    fn equal_seeds_give_equal_weights() {
         let model = |seed| random_model(ModelConfig::default(), Vocab::crohme(), seed).unwrap();
         assert_eq!(model(1), model(1));
         assert_ne!(model(1), model(2));

@@ -1,8 +1,8 @@
-//! Language models of formulas, estimated from text alone: modified Kneser-Ney with weighted lists, pruned to a size.
+//! N-gram language models of formulas: modified Kneser-Ney smoothing with weighted lists, pruned to a size.
 //!
-//! An n-gram that was seen `n` times keeps the share `1 - D(n) / n` of its weight, `D` being the usual discounts for 1, 2
-//! and more; what is taken off goes to the next shorter context. Shorter n-grams count the different tokens before them.
-//! A [`Text`] keeps the formulas of tests out, [`train`] makes the model, [`perplexities`] tests it on other formulas.
+//! An n-gram that was seen `n` times keeps the share `1 - D(n) / n` of its weight, with the usual discounts `D` for 1, 2
+//! and more; the rest goes to the next shorter context. Shorter n-grams count the different tokens before them. [`Text`]
+//! excludes formulas of tests, [`train`] estimates the model, [`perplexities`] evaluates it on other formulas.
 
 mod counts;
 mod estimate;
@@ -22,24 +22,24 @@ pub use text::{List, Text, parse_list};
 pub struct Line {
     /// Its tokens.
     pub tokens: Vec<TokenId>,
-    /// How often it counts.
+    /// Its count.
     pub count: u32,
     /// The weight of its list.
     pub weight: f64,
 }
 
-/// What a language model is to be.
+/// Options for training a language model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Tokens of the longest n-grams, 2 to 8.
+    /// Length of the longest n-grams, 2 to 8.
     pub order: usize,
-    /// Most bytes of the file.
+    /// Maximum size of the file in bytes.
     pub max_bytes: usize,
-    /// What the search multiplies its logarithms by.
+    /// The weight of its log-probabilities in the search.
     pub weight: f32,
-    /// The greatest share of the letters' probability that goes to letters seen before in the same formula.
+    /// The maximum share of the probability of letters that goes to letters seen before in the same formula.
     pub share: f32,
-    /// How many letters have to be seen for half of that.
+    /// The number of seen letters at which half of that share is reached.
     pub prior: f32,
 }
 
@@ -49,22 +49,22 @@ impl Default for Options {
     }
 }
 
-/// Bytes of a file beside the n-grams: its header, with room for notes on what made it.
+/// Bytes of a file in addition to the n-grams: its header, including provenance.
 const HEADER_BYTES: usize = 8 << 10;
 
 /// Estimates a model of both reading directions.
 pub fn train(text: &Text, vocab: &Vocab, options: &Options) -> Result<LanguageModel> {
-    let wrong = |reason: String| Error::Data(format!("language model: {reason}"));
+    let invalid = |reason: String| Error::Data(format!("language model: {reason}"));
     if !(2..=8).contains(&options.order) {
-        return Err(wrong(format!("n-grams of {} tokens, expected 2 to 8", options.order)));
+        return Err(invalid(format!("n-grams of {} tokens, expected 2 to 8", options.order)));
     }
     if text.lines.is_empty() {
-        return Err(wrong("the text has no formulas, expected at least one".into()));
+        return Err(invalid("the text has no formulas, expected at least one".into()));
     }
     let max_bytes = options.max_bytes.saturating_sub(HEADER_BYTES) / 2;
     let reversed = |line: &Line| Line { tokens: line.tokens.iter().rev().copied().collect(), ..line.clone() };
     let ngrams = |lines: &[Line], ends| {
-        Estimate::new(lines, vocab.len(), ends, options.order).prune(max_bytes).map_err(wrong)
+        Estimate::new(lines, vocab.len(), ends, options.order).prune(max_bytes).map_err(invalid)
     };
     let backward: Vec<Line> = text.lines.iter().map(reversed).collect();
     let (forward, backward) =
@@ -79,12 +79,12 @@ pub fn train(text: &Text, vocab: &Vocab, options: &Options) -> Result<LanguageMo
     };
     let bytes = model.to_bytes()?.len();
     if bytes > options.max_bytes {
-        return Err(wrong(format!("it takes {bytes} bytes, expected at most {}", options.max_bytes)));
+        return Err(invalid(format!("it takes {bytes} bytes, expected at most {}", options.max_bytes)));
     }
     Ok(model)
 }
 
-/// How many tokens a model wavers between on average, the ends of the formulas counted: left to right, right to left.
+/// The perplexity per token, including the end of each formula: left to right, right to left.
 pub fn perplexities(model: &LanguageModel, formulas: &[Vec<TokenId>]) -> [f64; 2] {
     [Direction::LeftToRight, Direction::RightToLeft].map(|direction| {
         let (mut sum, mut count) = (0.0, 0);

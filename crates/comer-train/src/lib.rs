@@ -1,8 +1,8 @@
 //! Trains CoMER models: recipe and data in, a model file out.
 //!
-//! [`cpu`] is the network with its own backward pass; [`initial`] makes the weights that training starts from. A run in
-//! the order of its work: [`recipe`], [`samples`] of [`stroke_set`]s, [`picks`], [`augment`], [`batches`], [`backend`],
-//! [`optimizer`] with its [`schedule`], [`validation`], [`checkpoint`], all of it in [`trainer`]. Other devices implement
+//! [`trainer`] is the loop. In the order of a run: [`recipe`], [`samples`] of [`stroke_set`]s, [`epoch_samples`],
+//! [`augment`], [`batches`], [`backend`], [`optimizer`] with its [`schedule`], [`validation`], [`checkpoint`]. [`cpu`] is the
+//! network with its own backward pass; [`initial`] initialises its weights. Other devices implement
 //! [`backend::Backend`], as the crate `comer-burn` does for GPUs.
 
 pub mod augment;
@@ -11,11 +11,11 @@ pub mod batches;
 pub mod checkpoint;
 pub mod cpu;
 pub mod curves;
+pub mod epoch_samples;
 pub mod error;
 pub mod initial;
 pub mod language_model;
 pub mod optimizer;
-pub mod picks;
 mod random;
 pub mod recipe;
 pub mod run_folder;

@@ -1,4 +1,4 @@
-//! A recipe: all that a run depends on, in one TOML file. The defaults are the paper's.
+//! Recipes: everything that a run depends on except the data, in one TOML file. The defaults are the paper's.
 
 mod check;
 mod data;
@@ -13,102 +13,102 @@ use serde::{Deserialize, Serialize};
 pub use self::data::{ByEpoch, Data, DataSet, SetKind};
 use crate::error::{Error, Result};
 
-/// Everything that a run depends on but the data itself.
+/// The configuration of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Recipe {
-    /// Chooses the initial weights, the order of the batches, the augmentation and what is dropped.
+    /// Seed of initial weights, order of batches, augmentation and dropout.
     pub seed: u64,
-    /// How often the training set is read, or how many times `epoch_samples`.
+    /// Number of passes over the training samples, or over `epoch_samples` samples.
     pub epochs: usize,
-    /// Samples in an epoch; 0 for every sample once. Sets with weights need it.
+    /// Samples per epoch; 0 for every sample once. Required for sets with weights.
     pub epoch_samples: usize,
     /// The shape of the network.
     pub model: ModelConfig,
-    /// What is learnt from.
+    /// Training data.
     pub data: Data,
-    /// How pictures are brought together.
+    /// Sizes and order of batches.
     pub batches: Batches,
-    /// How pictures are varied.
+    /// Augmentation of samples.
     pub augmentation: Augmentation,
-    /// What is minimised.
+    /// The loss.
     pub loss: Loss,
-    /// How weights follow gradients.
+    /// The optimiser.
     pub optimizer: Optimizer,
-    /// How the rate changes.
+    /// The learning rate schedule.
     pub schedule: Schedule,
-    /// How progress is judged.
+    /// Validation during training.
     pub validation: Validation,
-    /// When the state is saved.
+    /// Interval of checkpoints.
     pub checkpoint: CheckpointInterval,
 }
 
-/// How pictures are brought together.
+/// Sizes and order of batches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Batches {
-    /// Most pictures in a batch.
+    /// Maximum number of pictures in a batch.
     pub pictures: usize,
-    /// Most pixels in a batch: the largest picture's times the pictures' number.
+    /// Maximum number of pixels in a batch, when all its pictures are padded to the area of the largest.
     pub pixels: usize,
-    /// Which pictures share a batch.
+    /// Which samples share a batch.
     pub order: Order,
-    /// Batches whose gradients are averaged for one step.
+    /// Batches per step; their gradients are averaged.
     pub accumulate: usize,
 }
 
-/// Which pictures share a batch.
+/// Which samples share a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// Those of like area: no waste where they are padded. The batches are the same in each epoch, in another order.
+    /// Samples of similar area, to reduce padding. Batches are the same in each epoch, in another order.
     #[default]
     Area,
-    /// Any, others in each epoch: for devices that do not pad.
+    /// Random samples, different in each epoch: for devices that do not pad.
     Random,
 }
 
-/// How pictures are varied. All but the scale, blur and noise needs the strokes, and is skipped where there are none.
+/// Augmentation. Everything except scale, sizes, blur and noise needs strokes and does not affect samples without.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Augmentation {
-    /// Least and greatest factor of the size.
+    /// Minimum and maximum scale.
     pub scale: [f64; 2],
-    /// Further factors of the size by epoch, to make early epochs cheap: `[first epoch, factor]`, the first one 0.
+    /// An additional scale by epoch, to make early epochs cheap: `[first epoch, factor]`; the first epoch is 0.
     pub sizes: Vec<(usize, f64)>,
-    /// Greatest rotation either way, in degrees.
+    /// Maximum rotation in either direction, in degrees.
     pub rotation: f64,
-    /// Greatest slant either way, in degrees.
+    /// Maximum slant in either direction, in degrees.
     pub slant: f64,
-    /// Greatest change of the width over the height, as a factor.
+    /// Maximum change of the aspect ratio, as a factor.
     pub stretch: f64,
-    /// Greatest shift of a symbol, in shares of its size.
+    /// Maximum shift of a symbol, relative to its size.
     pub jitter: f64,
-    /// Greatest change of a symbol's own size, as a factor.
+    /// Maximum scale of a single symbol.
     pub symbol_scale: f64,
-    /// The share of symbols that are taken from another hand.
+    /// The share of symbols that are replaced by those of other writers.
     pub borrow: f64,
-    /// The thinnest and the thickest pen, in pixels; that of the data has 3.
+    /// Minimum and maximum width of the pen in pixels; that of CROHME is 3.
     pub pen: [usize; 2],
-    /// The share of pictures that are varied by their strokes.
+    /// The share of samples whose strokes are augmented.
     pub share: f64,
-    /// Greatest share of a pixel that goes to either neighbour, with strokes or without.
+    /// Maximum blur: the share of a pixel that goes to either neighbour.
     pub blur: f64,
-    /// Greatest standard deviation of noise in the pixels, which have 0 to 255, with strokes or without.
+    /// Maximum standard deviation of noise, for pixels from 0 to 255.
     pub noise: f64,
 }
 
-/// What is minimised: the cross entropy of the tokens, and optionally that of the symbols.
+/// The loss: the cross entropy of the tokens, and optionally that of the symbols.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Loss {
     /// The share of each target that is spread over all tokens.
     pub label_smoothing: f64,
-    /// The weight of a second loss, which asks the encoder for the symbol of each cell where strokes tell; 0 for none.
+    /// The weight of the symbol loss, the cross entropy of the symbol of each cell, for samples with strokes; 0 for none.
     pub symbols: f64,
 }
 
-/// When the state is saved.
+/// Interval of checkpoints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointInterval {
@@ -116,100 +116,100 @@ pub struct CheckpointInterval {
     pub minutes: f64,
 }
 
-/// How weights follow gradients.
+/// The optimiser.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Optimizer {
-    /// The rule.
+    /// The algorithm.
     pub kind: OptimizerKind,
-    /// The rate before the schedule's factor.
+    /// The learning rate, before the factor of the schedule.
     pub rate: f64,
-    /// Of SGD.
+    /// Momentum of SGD.
     pub momentum: f64,
-    /// Of AdamW: how long the mean of the gradients and that of their squares remember.
+    /// Decay rates of the first and second moment of AdamW.
     pub betas: [f64; 2],
-    /// Pull towards zero. SGD adds it to the gradient of every tensor; AdamW takes it off the weights alone, not off
-    /// norms and biases.
+    /// Weight decay. SGD applies it to every tensor as part of the gradient; AdamW decouples it and excludes norms and
+    /// biases.
     pub weight_decay: f64,
-    /// Gradients longer than this are shortened to it; 0 for never.
+    /// Maximum norm of the gradient (gradient clipping); 0 for none.
     pub clip: f64,
-    /// How much of the averaged weights stays at each step; 0 for no averaging. Averaged weights are what is validated
-    /// and kept.
+    /// Decay of the exponential moving average of the weights; 0 for no averaging. Averaged weights are validated and
+    /// saved.
     pub average: f64,
 }
 
-/// A rule to follow gradients.
+/// The algorithm of an optimiser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OptimizerKind {
     /// Stochastic gradient descent with momentum.
     #[default]
     Sgd,
-    /// Adam with weight decay of its own.
+    /// Adam with decoupled weight decay.
     Adamw,
 }
 
-/// How the rate changes.
+/// The learning rate schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Schedule {
-    /// The rule.
+    /// The kind of schedule.
     pub kind: ScheduleKind,
-    /// Of a plateau: what the rate is multiplied by.
+    /// Plateau: the factor by which the rate is lowered.
     pub factor: f64,
-    /// Of a plateau: after how many epochs without a better ExpRate.
+    /// Plateau: the number of epochs without a better ExpRate before the rate is lowered.
     pub patience: usize,
-    /// The share of all steps in which the rate rises from nothing.
+    /// The share of all steps in which the rate rises linearly from 0.
     pub warm_up: f64,
-    /// The rate at the end, as a share of the greatest.
+    /// The final rate, relative to the maximum.
     pub last: f64,
 }
 
-/// How the rate changes.
+/// The kind of schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScheduleKind {
-    /// Falls whenever validation has not improved for long.
+    /// Lowers the rate when validation does not improve.
     #[default]
     Plateau,
-    /// Rises, then falls along a cosine until the last step.
+    /// Warm-up, then cosine decay to the last step.
     OneCycle,
-    /// Stays, after the warm-up.
+    /// Constant after the warm-up.
     Constant,
 }
 
-/// How progress is judged: by reading with the engine.
+/// Validation during training, with the inference engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Validation {
-    /// After every so many epochs.
+    /// Number of epochs between validations.
     pub every: usize,
-    /// What is read, unless `set` names something else.
+    /// The samples, unless `set` is given.
     pub on: ValidationSet,
-    /// A set of strokes that is read instead, in the folder of the data. Whoever wrote in it is left out of training.
+    /// A stroke set in the folder of the data. Its writers are excluded from training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
-    /// At most so many pictures, evenly from all of the set; 0 for all.
+    /// Maximum number of pictures, evenly spaced over the samples; 0 for all.
     pub pictures: usize,
-    /// How the formulas are searched for.
+    /// The search strategy.
     pub strategy: Strategy,
-    /// Prefixes that each direction keeps.
+    /// The beam width of each direction.
     pub beam: usize,
 }
 
-/// What progress is judged by.
+/// Samples for validation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ValidationSet {
-    /// Formulas that are not learnt from.
+    /// Formulas that are not in the training data.
     #[default]
     HoldOut,
-    /// What is learnt from: whether a network can learn something by heart.
+    /// The training data: tests whether a network can overfit.
     Training,
 }
 
 impl Validation {
-    /// What is read, for people and for the keys of a table.
+    /// The name of the validation data for display, and the key of its ExpRate.
     pub fn names(&self) -> (&'static str, &'static str) {
         match (&self.set, self.on) {
             (Some(_), _) => ("validation set", "validation_token_match"),
@@ -310,7 +310,7 @@ impl Recipe {
         Self::parse(&text).map_err(|reason| Error::Recipe { path: path.into(), reason })
     }
 
-    /// Reads the recipe that a run folder stores, which may have been written with earlier names of keys.
+    /// Reads the recipe that a run folder stores, which may have old names of keys.
     pub fn open_stored(path: &Path) -> Result<Self> {
         let failed = |reason| Error::Recipe { path: path.into(), reason };
         let text =
@@ -321,24 +321,24 @@ impl Recipe {
 
     /// Reads and checks the text of a recipe.
     pub fn parse(text: &str) -> Result<Self, String> {
-        keys::refuse_earlier(text)?;
+        keys::reject_old(text)?;
         let recipe: Self = toml::from_str(text).map_err(|error| check::explain(&error))?;
         recipe.validate()?;
         Ok(recipe)
     }
 
-    /// The recipe with every value written out.
+    /// The recipe as TOML, with every value.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("a recipe has a TOML form")
     }
 
-    /// How validation searches.
+    /// The search configuration of validation.
     pub fn search(&self) -> SearchConfig {
         let Validation { strategy, beam, .. } = self.validation;
         SearchConfig { strategy, beam, max_length: self.data.longest().max(2), ..SearchConfig::default() }
     }
 
-    /// The factor of the size in an epoch.
+    /// The size factor of an epoch.
     pub fn size(&self, epoch: usize) -> f64 {
         let sizes = self.augmentation.sizes.iter();
         sizes.take_while(|(first, _)| *first <= epoch).last().map_or(1.0, |&(_, factor)| factor)
@@ -352,12 +352,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_recipes_of_this_repository_are_good_and_the_papers_differ_in_their_coverage_alone() {
+    fn recipes_in_configs_are_valid_and_those_of_the_paper_differ_only_in_coverage() {
         let open = |name: &str| {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
             Recipe::open(&folder.join(name)).unwrap()
         };
-        for name in ["default.toml", "further.toml", "bundled.toml", "ablation.toml", "by-heart.toml"] {
+        for name in ["default.toml", "further.toml", "bundled.toml", "ablation.toml", "overfit.toml"] {
             open(name);
         }
         assert_eq!(open("paper.toml"), Recipe::default());
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recipe_survives_being_written_out() {
+    fn recipes_round_trip() {
         let mut recipe = Recipe::default();
         recipe.augmentation.sizes = vec![(0, 0.5), (10, 1.0)];
         assert_eq!(Recipe::parse(&recipe.to_toml()).unwrap(), recipe);

@@ -1,4 +1,4 @@
-//! One training sample.
+//! A training sample.
 
 use std::borrow::Cow;
 
@@ -8,31 +8,31 @@ use comer::{Image, Ink};
 /// A picture, or the strokes that it is drawn from, and its formula.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// The picture's name.
+    /// The name of the picture.
     pub name: String,
     /// The formula.
     pub tokens: Vec<TokenId>,
-    /// White ink on black; where there is none it is drawn from the ink.
+    /// White ink on black; if there is none, the picture is drawn from the ink.
     pub(crate) picture: Option<Image>,
-    /// The strokes it was drawn from, if they are at hand.
+    /// The strokes of the picture, if available.
     pub ink: Option<Ink>,
-    /// The symbol that each stroke belongs to; padding where that is not known.
+    /// The symbol that each stroke belongs to; padding if unknown.
     pub strokes: Vec<TokenId>,
     /// Width and height of the picture.
     pub size: (usize, usize),
-    /// Who wrote it, if that is known.
+    /// The writer, if known.
     pub writer: Option<String>,
 }
 
 impl Sample {
-    /// A sample with a picture of its own.
+    /// A sample with a stored picture.
     pub fn with_picture(name: String, tokens: Vec<TokenId>, picture: Image) -> Self {
         let size = (picture.width(), picture.height());
         Self { name, tokens, picture: Some(picture), ink: None, strokes: Vec::new(), size, writer: None }
     }
 
-    /// A sample whose picture is drawn whenever it is needed, refused if the picture does not fit the network.
-    /// `strokes` are the symbols of the strokes.
+    /// A sample whose picture is drawn when it is needed; an error if its size does not fit the network. `strokes` are the
+    /// symbols of the strokes.
     pub fn with_ink(
         name: String,
         tokens: Vec<TokenId>,
@@ -45,13 +45,13 @@ impl Sample {
         Ok(Self { name, tokens, picture: None, ink: Some(ink), strokes, size, writer: None })
     }
 
-    /// The same sample with the strokes of its picture, and their symbols.
+    /// Adds the strokes of the picture, and their symbols.
     pub fn with_strokes(mut self, ink: Ink, strokes: Vec<TokenId>) -> Self {
         (self.ink, self.strokes) = (Some(ink), strokes);
         self
     }
 
-    /// The picture as it was stored, or as it is drawn.
+    /// The stored picture, or the drawing of the ink.
     pub fn picture(&self) -> comer::Result<Cow<'_, Image>> {
         match (&self.picture, &self.ink) {
             (Some(picture), _) => Ok(Cow::Borrowed(picture)),
@@ -60,7 +60,7 @@ impl Sample {
         }
     }
 
-    /// Pixels of the picture.
+    /// Number of pixels of the picture.
     pub fn area(&self) -> usize {
         self.size.0 * self.size.1
     }

@@ -1,4 +1,4 @@
-//! What is learnt from and what progress is judged by: pictures or strokes with their tokens.
+//! Training and validation samples: pictures or strokes with their tokens.
 
 mod sets;
 
@@ -22,45 +22,44 @@ use crate::synthesis::Synthesizer;
 /// The samples of a run.
 #[derive(Debug, Default)]
 pub struct Samples {
-    /// To learn from, set by set.
+    /// Training samples, set by set.
     pub training: Vec<Sample>,
     /// The sets of `[[data]]`, or all of `[data]` as one.
-    pub sets: Vec<Set>,
-    /// To judge progress by: no formula of it (of a hold-out) or no writer (of a validation set) is learnt from.
+    pub sets: Vec<TrainingSet>,
+    /// Validation samples. The training samples have no formula of a hold-out and no writer of a validation set.
     pub hold_out: Vec<Sample>,
-    /// What could not be used, and why; each costs one sample or one ink.
+    /// What could not be used, and why: one message for a sample, its ink, or a group of samples.
     pub problems: Vec<String>,
 }
 
-/// A part of the training samples.
+/// A set of training samples.
 #[derive(Debug)]
-pub struct Set {
+pub struct TrainingSet {
     /// Its path in the recipe.
     pub name: String,
-    /// Its samples within the training samples.
+    /// The range of its samples in [`Samples::training`].
     pub samples: Range<usize>,
-    /// What makes its samples, where they are not stored.
+    /// Generates its samples, if they are synthetic.
     pub synthesizer: Option<Box<Synthesizer>>,
 }
 
-/// One sample of an epoch.
+/// Refers to one sample of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pick {
-    /// The place of a training sample.
+pub enum SampleRef {
+    /// Index of a training sample.
     Stored(usize),
-    /// One that a set makes, by the set's place and the sample's number.
-    Made {
-        /// The set.
+    /// A synthetic sample.
+    Synthetic {
+        /// Index of the set.
         set: usize,
-        /// Counted over all epochs.
+        /// Number of the sample, counted over all epochs.
         number: u64,
     },
 }
 
 impl Samples {
-    /// Reads what a recipe learns from. With `[[data]]`, `data` is the one folder that holds the sets. Otherwise it is
-    /// data sets (zips or folders in CROHME's layout), and `ink` folders of InkML with the strokes of their pictures,
-    /// which are found by the files' names.
+    /// Reads the data of a recipe. With `[[data]]`, `data` is the folder of the sets. Otherwise it is data sets (zips or
+    /// folders in CROHME's layout), and `ink` folders of InkML files with the names of the pictures.
     pub fn open(data: &[PathBuf], ink: &[PathBuf], recipe: &Recipe, vocab: &Vocab) -> Result<Self> {
         if !recipe.data.sets.is_empty() {
             return match (data, ink) {
@@ -82,31 +81,30 @@ impl Samples {
         samples.split(recipe);
         samples.find_ink(ink, vocab)?;
         if samples.training.is_empty() {
-            let places: Vec<String> = data.iter().map(|path| path.display().to_string()).collect();
-            let reason =
-                format!("{}: no sample of split {:?} to learn from", places.join(", "), recipe.split);
+            let paths: Vec<String> = data.iter().map(|path| path.display().to_string()).collect();
+            let reason = format!("{}: no training sample in split {:?}", paths.join(", "), recipe.split);
             return Err(Error::Data(reason));
         }
         Ok(samples)
     }
 
-    /// The sample of a pick.
-    pub fn sample(&self, pick: Pick, seed: u64) -> Cow<'_, Sample> {
-        match pick {
-            Pick::Stored(index) => Cow::Borrowed(&self.training[index]),
-            Pick::Made { set, number } => {
-                let synthesizer = self.sets[set].synthesizer.as_ref().expect("only such a set makes samples");
-                Cow::Owned(synthesizer.make(&self.training, seed, number))
+    /// The sample that a reference refers to.
+    pub fn sample(&self, sample: SampleRef, seed: u64) -> Cow<'_, Sample> {
+        match sample {
+            SampleRef::Stored(index) => Cow::Borrowed(&self.training[index]),
+            SampleRef::Synthetic { set, number } => {
+                let synthesizer = self.sets[set].synthesizer.as_ref().expect("the set is synthetic");
+                Cow::Owned(synthesizer.generate(&self.training, seed, number))
             }
         }
     }
 
-    /// About how many pixels the picture of a pick has.
-    pub fn area(&self, pick: Pick, seed: u64) -> usize {
-        match pick {
-            Pick::Stored(index) => self.training[index].area(),
-            Pick::Made { set, number } => {
-                let synthesizer = self.sets[set].synthesizer.as_ref().expect("only such a set makes samples");
+    /// The approximate number of pixels of a sample.
+    pub fn area(&self, sample: SampleRef, seed: u64) -> usize {
+        match sample {
+            SampleRef::Stored(index) => self.training[index].area(),
+            SampleRef::Synthetic { set, number } => {
+                let synthesizer = self.sets[set].synthesizer.as_ref().expect("the set is synthetic");
                 synthesizer.area(&self.training, seed, number)
             }
         }
@@ -117,7 +115,7 @@ impl Samples {
         let set = Dataset::open(path, split)?;
         self.problems.extend(set.problems);
         for comer::internal::dataset::LabelledImage { name, caption, picture } in set.samples {
-            // A picture of a shape that fits no network would stop the run when its turn comes.
+            // A picture whose size does not fit the network would stop the run later.
             match picture.clone().fit().and_then(|_| vocab.encode(&caption)) {
                 Ok(tokens) => self.training.push(Sample::with_picture(name, tokens, picture)),
                 Err(error) => self.problems.push(format!("{name}: {error}")),
@@ -126,27 +124,30 @@ impl Samples {
         Ok(())
     }
 
-    /// Divides samples into training and hold-out by their formulas, and leaves out of training what is too large.
+    /// Splits samples into training and hold-out by their formulas, and excludes large samples from training.
     fn split(&mut self, recipe: &recipe::Data) {
         let all = std::mem::take(&mut self.training);
         let (hold_out, training): (Vec<Sample>, Vec<Sample>) =
-            all.into_iter().partition(|sample| share(&sample.tokens) < recipe.hold_out);
-        let training = self.leave_out_large(training, recipe.most_tokens, recipe.most_pixels);
+            all.into_iter().partition(|sample| hash_fraction(&sample.tokens) < recipe.hold_out);
+        let training = self.exclude_large(training, recipe.most_tokens, recipe.most_pixels);
         (self.training, self.hold_out) = (training, hold_out);
         if recipe.samples > 0 {
             self.training.truncate(recipe.samples);
         }
-        self.sets =
-            vec![Set { name: recipe.split.clone(), samples: 0..self.training.len(), synthesizer: None }];
+        self.sets = vec![TrainingSet {
+            name: recipe.split.clone(),
+            samples: 0..self.training.len(),
+            synthesizer: None,
+        }];
     }
 
-    fn leave_out_large(&mut self, samples: Vec<Sample>, tokens: usize, pixels: usize) -> Vec<Sample> {
+    fn exclude_large(&mut self, samples: Vec<Sample>, tokens: usize, pixels: usize) -> Vec<Sample> {
         let fits = |sample: &Sample| sample.tokens.len() <= tokens && sample.area() <= pixels;
         let (kept, large): (Vec<Sample>, Vec<Sample>) = samples.into_iter().partition(fits);
         if let [first, more @ ..] = &large[..] {
             let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
             self.problems.push(format!(
-                "{}{more}: over {tokens} tokens or {pixels} pixels, left out of training",
+                "{}{more}: more than {tokens} tokens or {pixels} pixels, not used for training",
                 first.name
             ));
         }
@@ -171,14 +172,14 @@ impl Samples {
     }
 }
 
-/// The ink of files of one name, which must be the same in all of them.
+/// The ink of files with the same name, which must be equal in all of them.
 fn read_ink(paths: &[PathBuf]) -> Result<Ink, String> {
     let read = |path: &PathBuf| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
     let contents = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let other = contents.iter().position(|bytes| *bytes != contents[0]);
     if let Some(other) = other {
         return Err(format!(
-            "{} and {} have one name and unlike strokes: neither is used",
+            "{} and {} have the same name but different strokes: neither is used",
             paths[0].display(),
             paths[other].display()
         ));
@@ -186,7 +187,7 @@ fn read_ink(paths: &[PathBuf]) -> Result<Ink, String> {
     Ink::from_inkml(&contents[0]).map_err(|error| format!("{}: {error}", paths[0].display()))
 }
 
-/// The symbol that each stroke belongs to, where the ink tells and the vocabulary has it.
+/// The symbol of each stroke, if the ink has one and the vocabulary contains it.
 fn symbols_of_strokes(ink: &Ink, vocab: &Vocab) -> Vec<TokenId> {
     let mut tokens = vec![PAD; ink.strokes().len()];
     for symbol in ink.symbols() {
@@ -197,13 +198,13 @@ fn symbols_of_strokes(ink: &Ink, vocab: &Vocab) -> Vec<TokenId> {
     tokens
 }
 
-/// A number in 0..1 that depends on the formula alone.
-fn share(tokens: &[TokenId]) -> f64 {
+/// A number in 0..1 that depends only on the formula.
+fn hash_fraction(tokens: &[TokenId]) -> f64 {
     let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
     f64::from(crc32fast::hash(&bytes)) / 2f64.powi(32)
 }
 
-/// Every InkML file below a folder by its name without the ending.
+/// The InkML files below a folder by name, without extension.
 fn collect(folder: &Path, files: &mut HashMap<String, Vec<PathBuf>>) -> Result<()> {
     for path in find_files(folder, &["inkml"])? {
         if let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) {
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_formula_is_on_both_sides() {
+    fn no_formula_is_in_both_training_and_hold_out() {
         let picture = Image::new(1, 1, vec![0]).unwrap();
         let sample =
             |index: u16| Sample::with_picture(index.to_string(), vec![3 + index % 50, 4], picture.clone());
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_left_out_and_named_and_what_is_too_much_is_not_learnt() {
+    fn large_samples_are_excluded_and_reported_and_the_number_of_samples_is_limited() {
         let picture = Image::new(20, 10, vec![0; 200]).unwrap();
         let sample =
             |name: &str, tokens: usize| Sample::with_picture(name.into(), vec![5; tokens], picture.clone());
@@ -254,13 +255,13 @@ mod tests {
     }
 
     #[test]
-    fn ink_of_one_name_must_be_the_same() {
+    fn files_of_the_same_name_must_have_the_same_ink() {
         let folder = tempfile::tempdir().unwrap();
         let mut paths = Vec::new();
         for (name, x) in [("a", 1), ("b", 1), ("c", 2)] {
-            let place = folder.path().join(name);
-            std::fs::create_dir(&place).unwrap();
-            paths.push(place.join("twin.inkml"));
+            let directory = folder.path().join(name);
+            std::fs::create_dir(&directory).unwrap();
+            paths.push(directory.join("twin.inkml"));
             let text = format!("<ink><trace>{x} 2, 3 4</trace></ink>");
             std::fs::write(&paths[paths.len() - 1], text).unwrap();
         }
@@ -269,18 +270,18 @@ mod tests {
         assert_eq!(files["twin"].len(), 3);
         assert_eq!(read_ink(&paths[..2]).unwrap().strokes().len(), 1);
         let message = read_ink(&paths).unwrap_err();
-        assert!(message.contains("unlike strokes") && message.contains("c/twin.inkml"), "{message}");
+        assert!(message.contains("different strokes") && message.contains("c/twin.inkml"), "{message}");
     }
 
     #[test]
-    fn a_picture_that_fits_no_network_costs_itself_alone() {
+    fn a_picture_of_unusable_size_is_skipped() {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("train");
-        std::fs::create_dir_all(place.join("img")).unwrap();
-        std::fs::write(place.join("caption.txt"), "thin\tx\nfine\tx\n").unwrap();
+        let split = folder.path().join("train");
+        std::fs::create_dir_all(split.join("img")).unwrap();
+        std::fs::write(split.join("caption.txt"), "thin\tx\nfine\tx\n").unwrap();
         for (name, width, height) in [("thin", 2000, 10), ("fine", 40, 30)] {
             let picture = Image::new(width, height, vec![255; width * height]).unwrap();
-            std::fs::write(place.join(format!("img/{name}.png")), picture.to_png().unwrap()).unwrap();
+            std::fs::write(split.join(format!("img/{name}.png")), picture.to_png().unwrap()).unwrap();
         }
         let data = recipe::Data { hold_out: 0.0, ..recipe::Data::default() };
         let recipe = Recipe { data, ..Recipe::default() };

@@ -1,4 +1,4 @@
-//! The file format of handwritten expressions with their strokes: one JSON object a line.
+//! Stroke sets: handwritten expressions with their strokes, one JSON object per line.
 //!
 //! ```json
 //! {"id":"e1","tokens":"x ^ { 2 }","strokes":[[0,40,30,60],[30,0,-30,60],[80,10,20,-10]],"symbols":[["x",[0,1]],["2",[2]]],"writer":"a/7"}
@@ -9,9 +9,9 @@
 //! | `id` | names the expression in messages |
 //! | `tokens` | the caption: tokens of the vocabulary, separated by single spaces |
 //! | `strokes` | each `[x, y, dx, dy, dx, dy, ...]` in quarter pixels of CROHME's drawing, y down |
-//! | `symbols` | token and strokes of each symbol; may be left out |
-//! | `writer` | who wrote it; may be left out |
-//! | `pen` | for strokes traced from a picture: the width of the real pen in pixels. Such strokes are drawn at the scale that they have; all others by CROHME's rule (see [`comer::Ink::draw`]) |
+//! | `symbols` | token and strokes of each symbol; optional |
+//! | `writer` | the writer; optional |
+//! | `pen` | for strokes traced from a picture: the width of the real pen in pixels. Such strokes keep their scale; all others are scaled by CROHME's rule (see [`comer::Ink::draw`]) |
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// Units of the format to a pixel.
+/// Units per pixel.
 pub const UNITS: f64 = 4.0;
 
 /// A handwritten expression.
@@ -36,12 +36,12 @@ pub struct Record {
     pub id: String,
     /// The caption.
     pub tokens: String,
-    /// The start of each stroke and the steps from there.
+    /// The start of each stroke, then differences.
     pub strokes: Vec<Vec<i32>>,
     /// The token and the strokes of each symbol.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub symbols: Vec<(String, Vec<usize>)>,
-    /// Who wrote it.
+    /// The writer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writer: Option<String>,
     /// The width of the real pen in pixels, if the strokes were traced from a picture.
@@ -50,7 +50,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The record of an ink, in quarter pixels of its drawing. Symbols whose labels are not known stay out.
+    /// The record of an ink, in quarter pixels of its drawing.
     pub fn of(id: &str, tokens: &str, ink: &Ink) -> Self {
         let scale = UNITS * ink.pixels_per_unit();
         let points = || ink.strokes().iter().flat_map(|stroke| &stroke.points);
@@ -105,11 +105,11 @@ impl Record {
         ink.map(|ink| ink.with_scale(scale)).map_err(|error| error.to_string())
     }
 
-    /// What is wrong with the record, if anything is; otherwise its tokens, ink, and the symbol of each stroke.
+    /// Validates the record. Returns its tokens, its ink and the symbol of each stroke.
     pub fn read(&self, vocab: &Vocab) -> Result<(Vec<TokenId>, Ink, Vec<TokenId>), String> {
         let tokens = vocab.encode(&self.tokens).map_err(|error| format!("tokens: {error}"))?;
         if tokens.is_empty() {
-            return Err("tokens: there are none, expected at least one".into());
+            return Err("tokens: empty, expected at least one".into());
         }
         if self.pen.is_some_and(|pen| pen.is_nan() || pen <= 0.0) {
             return Err(format!("pen = {:?}: expected a width above 0", self.pen));
@@ -132,7 +132,7 @@ impl Record {
     }
 }
 
-/// Reads a set; the first line that is not a record is an error that names it.
+/// Reads a set. An invalid line is an error that names it.
 pub fn read(path: &Path) -> Result<Vec<Record>> {
     let failed = |reason| Error::File { path: path.into(), reason };
     let file = File::open(path).map_err(failed)?;
@@ -140,7 +140,7 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
     for (number, line) in BufReader::new(file).lines().enumerate() {
         let line = line.map_err(failed)?;
         let record = serde_json::from_str(&line).map_err(|error| {
-            let hint = "expected a record of a stroke set; `comer data import` makes them";
+            let hint = "expected a record of a stroke set, as `comer data import` writes them";
             Error::Data(format!("{}, line {}: {error}; {hint}", path.display(), number + 1))
         })?;
         records.push(record);
@@ -148,7 +148,7 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// Writes a set beside its place and renames it.
+/// Writes a set atomically.
 pub fn write(path: &Path, records: &[Record]) -> Result<()> {
     let mut text = String::new();
     for record in records {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_survives_being_written() {
+    fn sets_round_trip() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("set.jsonl");
         let traced = Record { pen: Some(3.5), symbols: Vec::new(), writer: None, ..record() };
@@ -195,12 +195,12 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_named() {
+    fn errors_name_the_fault() {
         let vocab = Vocab::crohme();
         type Change = fn(&mut Record);
         let table: [(Change, &str); 7] = [
             (|record| record.tokens = "x \\wrong".into(), "\\wrong"),
-            (|record| record.tokens.clear(), "there are none"),
+            (|record| record.tokens.clear(), "tokens: empty"),
             (|record| record.strokes[1] = vec![1, 2, 3], "stroke 1 has 3 numbers"),
             (|record| record.strokes.clear(), "no strokes"),
             (|record| record.symbols[0].1 = vec![7], "expected some of 0..3"),

@@ -1,7 +1,7 @@
-//! Which symbol each cell of the encoder's features shows: what a second loss asks of the encoder, where strokes tell.
+//! The symbol of each cell of the encoder's features: the targets of an auxiliary loss, for samples with strokes.
 //!
-//! Symbols and places are known from the strokes alone, so the encoder need not wait for the decoder to find out where
-//! to look before it learns what to see.
+//! The targets come from the strokes, so the encoder learns to recognise symbols before the decoder's attention has
+//! converged.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,30 @@ use comer::internal::TokenId;
 use comer::internal::config::CELL_SIZE as CELL;
 use comer::internal::vocab::{PAD, SOS};
 
-/// A cell without ink; no symbol has this number.
-pub const NOTHING: TokenId = SOS;
+/// The target of a cell without ink; no symbol has this id.
+pub const EMPTY_CELL: TokenId = SOS;
 
-/// What a cell without ink counts beside one with a symbol: most cells are empty.
-const EMPTY: f32 = 0.1;
+/// The weight of a cell without ink, as most cells are empty; a cell with a symbol has weight 1.
+const EMPTY_WEIGHT: f32 = 0.1;
 
-/// How much a cell with this symbol counts in the loss.
-pub fn count(symbol: TokenId) -> f32 {
+/// The weight of a cell with this symbol in the loss.
+pub fn loss_weight(symbol: TokenId) -> f32 {
     match symbol {
         PAD => 0.0,
-        NOTHING => EMPTY,
+        EMPTY_CELL => EMPTY_WEIGHT,
         _ => 1.0,
     }
 }
 
-/// Columns and rows of a picture's cells.
-pub fn size(picture: &Image) -> (usize, usize) {
+/// The number of columns and rows of cells of a picture.
+pub fn cell_grid(picture: &Image) -> (usize, usize) {
     (picture.width().div_ceil(CELL), picture.height().div_ceil(CELL))
 }
 
-/// The symbol with most ink in each cell of a picture, row by row. The picture is `ink`'s drawing of `drawn` pixels
-/// (width, height), scaled to its own size; `strokes` are the symbols of the strokes. Where a symbol is not known it is
-/// padding.
-pub fn of_cells(picture: &Image, ink: &Ink, drawn: (usize, usize), strokes: &[TokenId]) -> Vec<TokenId> {
-    let (columns, rows) = size(picture);
+/// The symbol with most ink in each cell of a picture, row by row. The picture is the drawing of `ink` with the size `drawn`
+/// (width, height), scaled. `strokes` are the symbols of the strokes, [`PAD`] if unknown.
+pub fn cell_symbols(picture: &Image, ink: &Ink, drawn: (usize, usize), strokes: &[TokenId]) -> Vec<TokenId> {
+    let (columns, rows) = cell_grid(picture);
     let mut votes: BTreeMap<(usize, TokenId), usize> = BTreeMap::new();
     ink.pen(|stroke, [x, y]| {
         let (x, y) = (x * picture.width() / drawn.0 / CELL, y * picture.height() / drawn.1 / CELL);
@@ -43,7 +42,7 @@ pub fn of_cells(picture: &Image, ink: &Ink, drawn: (usize, usize), strokes: &[To
             *votes.entry((y * columns + x, strokes[stroke])).or_default() += 1;
         }
     });
-    let mut cells = vec![NOTHING; columns * rows];
+    let mut cells = vec![EMPTY_CELL; columns * rows];
     let mut most = vec![0; columns * rows];
     for ((cell, symbol), count) in votes {
         if count > most[cell] {
@@ -53,9 +52,9 @@ pub fn of_cells(picture: &Image, ink: &Ink, drawn: (usize, usize), strokes: &[To
     cells
 }
 
-/// For a picture of which nothing is known.
-pub fn unknown(picture: &Image) -> Vec<TokenId> {
-    let (columns, rows) = size(picture);
+/// The targets of a picture without strokes.
+pub fn unknown_symbols(picture: &Image) -> Vec<TokenId> {
+    let (columns, rows) = cell_grid(picture);
     vec![PAD; columns * rows]
 }
 
@@ -66,23 +65,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_show_the_symbol_that_has_most_ink_in_them() {
+    fn cells_have_the_symbol_with_most_ink() {
         let line =
             |points: &[(f64, f64)]| Stroke { points: points.iter().map(|&(x, y)| Point { x, y }).collect() };
-        // 28 pixels high after drawing, as they are.
+        // The drawing keeps their height of 28 pixels.
         let ink =
             Ink::new(vec![line(&[(0.0, 0.0), (0.0, 28.0)]), line(&[(64.0, 0.0), (64.0, 28.0)])]).unwrap();
         let picture = ink.draw().unwrap();
         let size = (picture.width(), picture.height());
         assert_eq!(size, (90, 54));
-        let cells = of_cells(&picture, &ink, size, &[7, PAD]);
-        let row = |first, last| vec![first, NOTHING, NOTHING, NOTHING, last, NOTHING];
-        let expected = [row(7, PAD), row(7, PAD), row(7, PAD), vec![NOTHING; 6]].concat();
+        let cells = cell_symbols(&picture, &ink, size, &[7, PAD]);
+        let row = |first, last| vec![first, EMPTY_CELL, EMPTY_CELL, EMPTY_CELL, last, EMPTY_CELL];
+        let expected = [row(7, PAD), row(7, PAD), row(7, PAD), vec![EMPTY_CELL; 6]].concat();
         assert_eq!(cells, expected);
 
         let half = picture.scale(0.5).unwrap();
-        let cells = of_cells(&half, &ink, size, &[7, 8]);
-        assert_eq!(cells, [[7, NOTHING, 8], [7, NOTHING, 8]].concat());
-        assert_eq!(unknown(&half), [PAD; 6]);
+        let cells = cell_symbols(&half, &ink, size, &[7, 8]);
+        assert_eq!(cells, [[7, EMPTY_CELL, 8], [7, EMPTY_CELL, 8]].concat());
+        assert_eq!(unknown_symbols(&half), [PAD; 6]);
     }
 }

@@ -15,7 +15,7 @@ use crate::batches::{self, Batch};
 use crate::checkpoint::{Checkpoint, EpochTotals};
 use crate::curves::EpochMetrics;
 use crate::error::{Error, Result};
-use crate::initial::{random_model, symbol_map};
+use crate::initial::{random_model, symbol_classifier};
 use crate::optimizer;
 use crate::recipe::{Recipe, ValidationSet};
 use crate::run_folder::{RunFolder, model_file};
@@ -95,7 +95,7 @@ impl Trainer<'_> {
         let model = random_model(recipe.model.clone(), vocab.clone(), recipe.seed)?;
         let mut weights = model.weights;
         if recipe.loss.symbols > 0.0 {
-            weights.extend(symbol_map(&recipe.model, vocab, recipe.seed));
+            weights.extend(symbol_classifier(&recipe.model, vocab, recipe.seed));
         }
         Ok(Checkpoint { weights, ..Checkpoint::default() })
     }
@@ -167,39 +167,45 @@ impl Trainer<'_> {
         let (samples, recipe) = (self.samples, self.recipe);
         let mut group: Vec<Batch> = Vec::new();
         let mut started = Instant::now();
-        batches::each(samples, recipe, state.progress.epoch, state.progress.batch, |index, batch| {
-            group.push(batch);
-            if group.len() < recipe.batches.accumulate && index + 1 < length {
-                return Ok(true);
-            }
-            let rate = recipe.schedule.rate_factor(state.progress.step, steps, &state.progress.plateau)
-                * recipe.optimizer.rate;
-            let (loss, symbol_loss) = self.step(state, &std::mem::take(&mut group), rate)?;
-            state.progress.batch = index + 1;
-            let seconds = started.elapsed().as_secs_f64();
-            started = Instant::now();
-            state.progress.totals.seconds += seconds;
-            state.progress.seconds += seconds;
-            let progress = &state.progress;
-            self.folder.log(&json!({
+        batches::for_each_batch(
+            samples,
+            recipe,
+            state.progress.epoch,
+            state.progress.batch,
+            |index, batch| {
+                group.push(batch);
+                if group.len() < recipe.batches.accumulate && index + 1 < length {
+                    return Ok(true);
+                }
+                let rate = recipe.schedule.rate_factor(state.progress.step, steps, &state.progress.plateau)
+                    * recipe.optimizer.rate;
+                let (loss, symbol_loss) = self.step(state, &std::mem::take(&mut group), rate)?;
+                state.progress.batch = index + 1;
+                let seconds = started.elapsed().as_secs_f64();
+                started = Instant::now();
+                state.progress.totals.seconds += seconds;
+                state.progress.seconds += seconds;
+                let progress = &state.progress;
+                self.folder.log(&json!({
                 "step": progress.step, "epoch": progress.epoch, "loss": loss, "symbols": symbol_loss, "rate": rate,
                 "pictures": progress.totals.pictures,
             }));
-            on_event(Event::Step {
-                epoch: progress.epoch,
-                batches: (progress.batch, length),
-                steps: (progress.step, steps),
-                loss: progress.totals.loss / progress.totals.targets.max(1) as f64,
-                tokens: progress.totals.correct as f64 / progress.totals.targets.max(1) as f64,
-                rate,
-                speed: progress.totals.pictures as f64 / progress.totals.seconds.max(1e-9),
-            });
-            if saved.elapsed().as_secs_f64() > 60.0 * recipe.checkpoint.minutes {
-                self.save_or_warn(state, saved, on_event);
-                started = Instant::now();
-            }
-            Ok(!self.stopped())
-        })
+                on_event(Event::Step {
+                    epoch: progress.epoch,
+                    batches: (progress.batch, length),
+                    steps: (progress.step, steps),
+                    loss: progress.totals.loss / progress.totals.targets.max(1) as f64,
+                    tokens: progress.totals.correct as f64 / progress.totals.targets.max(1) as f64,
+                    rate,
+                    speed: progress.totals.pictures as f64 / progress.totals.seconds.max(1e-9),
+                });
+                if saved.elapsed().as_secs_f64() > 60.0 * recipe.checkpoint.minutes {
+                    self.save_or_warn(state, saved, on_event);
+                    started = Instant::now();
+                }
+                Ok(!self.stopped())
+            },
+        )
     }
 
     /// One optimiser step with the mean gradient of a group of batches. Returns the mean loss and the mean symbol loss.

@@ -1,11 +1,11 @@
-//! The encoder's gradients on pictures of different sizes against finite differences.
+//! The encoder's gradients for pictures of different sizes, compared with finite differences.
 
 use comer::internal::weights::Weights;
 use comer_testing::{golden_model, noise};
 use comer_train::cpu::{DenseNet, Grid};
 
 #[test]
-fn pictures_of_their_own_sizes_have_the_gradient_that_finite_differences_show() {
+fn gradients_for_pictures_of_different_sizes_equal_finite_differences() {
     let mut file = golden_model("fusion");
     file.config.encoder_dropout = 0.2;
     let sizes = vec![(33, 70), (20, 17), (48, 31)];
@@ -22,7 +22,7 @@ fn pictures_of_their_own_sizes_have_the_gradient_that_finite_differences_show() 
     let (_, tape, gradient) = loss(&file.weights);
     let net = DenseNet { config: &file.config, weights: &file.weights, seed: 5 };
     let gradients = net.backward(&tape, &gradient);
-    // Along the gradient of one tensor the loss rises by the square of its norm.
+    // The slope of the loss along the normalised gradient of one tensor is the norm of the gradient.
     for name in [
         "encoder.blocks.2.1.grow.conv.weight",
         "encoder.blocks.1.0.reduce.conv.weight",

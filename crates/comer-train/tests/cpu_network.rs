@@ -4,14 +4,14 @@ use comer::internal::vocab::PAD;
 use comer::internal::weights::{Weights, tensor_specs};
 use comer::internal::{ModelFile, TokenId};
 use comer_testing::{Golden, golden_model, noise};
-use comer_train::cpu::{Features, Grid, Network, Reading, StepOutput};
-use comer_train::initial::symbol_map;
-use comer_train::symbols::NOTHING;
+use comer_train::cpu::{EncoderFeatures, Grid, Network, StepOutput, TokenSequence};
+use comer_train::initial::symbol_classifier;
+use comer_train::symbols::EMPTY_CELL;
 
 const TINY: [&str; 4] = ["bttr", "self", "cross", "fusion"];
 
 #[test]
-fn loss_and_gradients_of_the_tiny_models_are_the_authors() {
+fn loss_and_gradients_of_tiny_models_equal_the_authors() {
     for name in TINY {
         let golden = Golden::tiny(name);
         let file = golden.model("weights.");
@@ -20,7 +20,7 @@ fn loss_and_gradients_of_the_tiny_models_are_the_authors() {
         let network = network(&file, 0);
         let net = network.densenet();
 
-        // The authors' pictures are padded. So are those that our DenseNet is given; the decoder sees the real cells.
+        // The authors pad pictures. Here the DenseNet gets padded pictures too, but the decoder only the real cells.
         let (features, tape) = net.forward(&images.data, Grid::new(vec![(height, width); count]));
         let padding = golden.get("eval.feature_padding");
         let [_, cells_high, cells_wide] = padding.shape[..] else { panic!("three dimensions") };
@@ -33,7 +33,8 @@ fn loss_and_gradients_of_the_tiny_models_are_the_authors() {
         let channels = features.rows.len() / features.grid.pixels;
         let mut rows = vec![0.0; channels * real.pixels];
         each_cell(&real, &features.grid, channels, |own, padded| rows[own] = features.rows[padded]);
-        let (mut step, gradient) = network.read(&Features { grid: real.clone(), rows }, &readings(&golden));
+        let (mut step, gradient) =
+            network.decoder_step(&EncoderFeatures { grid: real.clone(), rows }, &token_sequences(&golden));
         let mut padded_gradient = vec![0.0; features.rows.len()];
         each_cell(&real, &features.grid, channels, |own, padded| padded_gradient[padded] = gradient[own]);
         step.gradients.append(&mut net.backward(&tape, &padded_gradient));
@@ -50,15 +51,15 @@ fn loss_and_gradients_of_the_tiny_models_are_the_authors() {
 }
 
 #[test]
-fn gradients_with_dropout_smoothing_and_symbols_are_what_finite_differences_show() {
+fn gradients_with_dropout_smoothing_and_symbols_equal_finite_differences() {
     let (sizes, pixels, formulas) = uneven_batch();
     let cells: usize = sizes.iter().map(|&(height, width)| height.div_ceil(16) * width.div_ceil(16)).sum();
-    let symbols: Vec<TokenId> = (0..cells).map(|cell| [PAD, NOTHING, 7, 60][cell % 4]).collect();
+    let symbols: Vec<TokenId> = (0..cells).map(|cell| [PAD, EMPTY_CELL, 7, 60][cell % 4]).collect();
     for name in TINY {
         let mut file = golden_model(name);
         (file.config.encoder_dropout, file.config.dropout) = (0.2, 0.3);
-        let symbol_map = symbol_map(&file.config, &file.vocab, 1);
-        file.weights.extend(symbol_map);
+        let symbol_classifier = symbol_classifier(&file.config, &file.vocab, 1);
+        file.weights.extend(symbol_classifier);
         let step = |weights: &Weights| {
             let (config, symbols) = (&file.config, Some((0.7, &symbols[..])));
             let network = Network { config, weights, seed: 5, label_smoothing: 0.1, symbols };
@@ -71,13 +72,13 @@ fn gradients_with_dropout_smoothing_and_symbols_are_what_finite_differences_show
                 || tensor.starts_with("encoder.projection")
                 || *tensor == "encoder.norm.weight"
         });
-        // Along the gradient of one tensor the loss rises by the square of its norm.
+        // The slope of the loss along the normalised gradient of one tensor is the norm of the gradient.
         for tensor in names {
             let norm: f64 = gradients[tensor].data.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
             if norm < 1e-2 {
-                continue; // no more than the rounding
+                continue; // rounding only
             }
-            // Short, for the refinement's ReLU has a kink close by; so short that the loss' rounding shows.
+            // Short, because the ReLU of the refinement has a kink close by; so short that rounding of the loss shows.
             let length = 3e-4;
             let moved = |sign: f64| {
                 let mut weights = file.weights.clone();
@@ -115,26 +116,27 @@ fn results_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn a_reading_is_not_changed_by_the_padding_after_it_but_for_the_norm_of_the_refinement() {
+fn padding_after_a_sequence_changes_neither_loss_nor_gradients() {
     let file = golden_model("bttr");
     let network = network(&file, 0);
     let grid = Grid::new(vec![(2, 5)]);
     let channels = file.config.encoder_channels();
-    let features = Features { rows: noise(channels * grid.pixels, 1), grid };
-    let readings = Reading::both(&[7, 8, 9]);
-    let padded = readings.clone().map(|mut reading| {
-        reading.inputs.extend([0, 0]);
-        reading.targets.extend([0, 0]);
-        reading
+    let features = EncoderFeatures { rows: noise(channels * grid.pixels, 1), grid };
+    // Without refinement, whose batch norm includes padding.
+    let sequences = TokenSequence::both_directions(&[7, 8, 9]);
+    let padded = sequences.clone().map(|mut sequence| {
+        sequence.inputs.extend([0, 0]);
+        sequence.targets.extend([0, 0]);
+        sequence
     });
-    let (plain, _) = network.read(&features, &readings);
-    let (other, _) = network.read(&features, &padded);
+    let (plain, _) = network.decoder_step(&features, &sequences);
+    let (other, _) = network.decoder_step(&features, &padded);
     assert_eq!((plain.targets, other.targets), (8, 8));
     assert!((plain.loss - other.loss).abs() < 1e-6);
     compare("bttr", &other.gradients, &plain.gradients, 1e-4);
 }
 
-/// The network of a model file, with neither smoothed labels nor symbols.
+/// The network of a model file, without label smoothing and symbol loss.
 fn network(file: &ModelFile, seed: u32) -> Network<'_> {
     Network { config: &file.config, weights: &file.weights, seed, label_smoothing: 0.0, symbols: None }
 }
@@ -150,8 +152,8 @@ fn uneven_batch() -> Batch {
     (sizes, pixels, vec![vec![5, 9, 7, 30], vec![8], vec![3, 60, 7, 7, 50, 11, 12]])
 }
 
-/// The readings of a golden file, padding included, the two of a picture together.
-fn readings(golden: &Golden) -> Vec<Reading> {
+/// The token sequences of a golden file, including padding, the two of a picture next to each other.
+fn token_sequences(golden: &Golden) -> Vec<TokenSequence> {
     let rows = |name: &str| -> Vec<Vec<TokenId>> {
         let tensor = golden.get(name);
         tensor.data.chunks(tensor.shape[1]).map(|row| row.iter().map(|&id| id as TokenId).collect()).collect()
@@ -160,17 +162,17 @@ fn readings(golden: &Golden) -> Vec<Reading> {
     assert!(inputs.iter().flatten().any(|&token| token == 0), "some tokens are padding");
     let count = inputs.len() / 2;
     let order = (0..count).flat_map(|picture| [picture, count + picture]);
-    order.map(|row| Reading { inputs: inputs[row].clone(), targets: targets[row].clone() }).collect()
+    order.map(|row| TokenSequence { inputs: inputs[row].clone(), targets: targets[row].clone() }).collect()
 }
 
-/// Calls `each` with the places of every cell's channels in a grid of real sizes and in a padded one.
+/// Calls `each` with the offset of every channel of every cell in a grid of real sizes and in a padded one.
 fn each_cell(real: &Grid, padded: &Grid, channels: usize, mut each: impl FnMut(usize, usize)) {
     let (mut own, mut other) = (0, 0);
     for (&(height, width), &(padded_height, padded_width)) in real.sizes.iter().zip(&padded.sizes) {
         for cell in 0..height * width {
-            let place = other + cell / width * padded_width + cell % width;
+            let padded_cell = other + cell / width * padded_width + cell % width;
             for channel in 0..channels {
-                each((own + cell) * channels + channel, place * channels + channel);
+                each((own + cell) * channels + channel, padded_cell * channels + channel);
             }
         }
         own += height * width;
@@ -178,8 +180,8 @@ fn each_cell(real: &Grid, padded: &Grid, channels: usize, mut each: impl FnMut(u
     }
 }
 
-/// The norm of each tensor's difference against its norm. The bias of the refinement's norm shifts all cells alike,
-/// which no softmax notices: its gradient is rounding alone, and measured against 1e-4.
+/// Compares each tensor by the norm of the difference relative to its norm. The bias of the refinement's norm shifts all
+/// cells equally, which softmax ignores: its gradient is rounding only and is compared with 1e-4.
 fn compare(name: &str, found: &Weights, expected: &Weights, most: f32) {
     assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{name}");
     let mut worst = (0f32, "");

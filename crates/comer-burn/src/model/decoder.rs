@@ -1,5 +1,4 @@
-//! The transformer decoder (section 3.5 of the paper): from the second layer on, its attention to the picture is
-//! refined by what was read before.
+//! The transformer decoder (section 3.5 of the paper), with attention refinement from the second layer on.
 
 use burn::module::{Module, Param};
 use burn::nn::{Dropout, DropoutConfig};
@@ -11,17 +10,17 @@ use comer::internal::vocab::PAD;
 
 use super::attention::Attention;
 use super::layers::{LayerNorm, Linear, Source};
-use super::position::{Padding, word_positions};
+use super::position::{Padding, token_positions};
 use super::refinement::Refinement;
 
-/// A table of one vector for each token.
+/// Token embeddings.
 #[derive(Module, Debug)]
 pub struct Embedding {
     weight: Param<Tensor<2>>, // [tokens, d_model]
 }
 
-/// One layer: attention to the formula so far, attention to the picture, a feed-forward network; each added to what
-/// came in, then normalised.
+/// One layer: self-attention, cross-attention and a feed-forward network, each as a residual branch with a layer norm
+/// after it.
 #[derive(Module, Debug)]
 pub struct DecoderLayer {
     self_attention: Attention,
@@ -36,7 +35,7 @@ pub struct DecoderLayer {
 
 /// Everything under `decoder` in the model file.
 #[derive(Module, Debug)]
-pub struct Decoder {
+pub struct DecoderModule {
     embedding: Embedding,
     embedding_norm: LayerNorm,
     input_norm: LayerNorm,
@@ -45,25 +44,25 @@ pub struct Decoder {
     output: Linear,
 }
 
-/// What one layer computed.
+/// The output of one layer.
 pub struct LayerOutput {
     /// `[batch, steps, d_model]`
     pub output: Tensor<3>,
-    /// The attention to the picture that was used (A-hat): `[batch, heads, steps, cells]`
+    /// The refined cross-attention (A-hat): `[batch, heads, steps, cells]`
     pub attention: Tensor<4>,
-    /// What was subtracted from its energies (R): `[batch, heads, steps, cells]`; none in the first layer.
+    /// The refinement term (R): `[batch, heads, steps, cells]`; none in the first layer.
     pub refinement: Option<Tensor<4>>,
 }
 
-/// What the decoder computed.
-pub struct Decoded {
-    /// Energies of the tokens that follow: `[batch, steps, tokens]`
+/// The output of the decoder.
+pub struct DecoderOutput {
+    /// Logits of the next tokens: `[batch, steps, tokens]`
     pub logits: Tensor<3>,
-    /// The layers, the first one first.
+    /// The outputs of the layers, in order.
     pub layers: Vec<LayerOutput>,
 }
 
-impl Decoder {
+impl DecoderModule {
     pub(super) fn new(source: &Source, config: &ModelConfig) -> Self {
         let layer = |index: usize| {
             let path = format!("decoder.layers.{index}");
@@ -88,34 +87,34 @@ impl Decoder {
         }
     }
 
-    /// Reads `features` (`[batch, height, width, d_model]`) after the tokens given (`[batch, steps]`). The rows of
-    /// `padding` are repeated as often as needed for the batch.
-    pub fn forward(&self, features: Tensor<4>, padding: &Padding, tokens: Tensor<2, Int>) -> Decoded {
+    /// The forward pass for `features` (`[batch, height, width, d_model]`) and input tokens (`[batch, steps]`). `padding` is
+    /// repeated to the size of the batch.
+    pub fn forward(&self, features: Tensor<4>, padding: &Padding, tokens: Tensor<2, Int>) -> DecoderOutput {
         let device = features.device();
         let [batch, height, width, d] = features.dims();
         let steps = tokens.dims()[1];
         let memory = features.reshape([batch, height * width, d]);
 
-        let padded_words = tokens.clone().equal_elem(i64::from(PAD)).reshape([batch, 1, 1, steps]);
+        let padded_tokens = tokens.clone().equal_elem(i64::from(PAD)).reshape([batch, 1, 1, steps]);
         let future = Tensor::<2, Bool>::tril_mask([steps, steps], 0, &device).reshape([1, 1, steps, steps]);
-        let hidden_words =
-            future.expand([batch, 1, steps, steps]).bool_or(padded_words.expand([batch, 1, steps, steps]));
-        let hidden_cells = padding.mask(&device).repeat(&[batch / padding.batch, 1]).unsqueeze_dims(&[1, 2]);
+        let token_mask =
+            future.expand([batch, 1, steps, steps]).bool_or(padded_tokens.expand([batch, 1, steps, steps]));
+        let cell_mask = padding.mask(&device).repeat(&[batch / padding.batch, 1]).unsqueeze_dims(&[1, 2]);
 
-        let words = self.embedding_norm.forward(embedding(self.embedding.weight.val(), tokens));
-        let positions = word_positions(steps, d, &device).unsqueeze();
-        let mut x = self.input_norm.forward(words + positions);
+        let embedded = self.embedding_norm.forward(embedding(self.embedding.weight.val(), tokens));
+        let positions = token_positions(steps, d, &device).unsqueeze();
+        let mut x = self.input_norm.forward(embedded + positions);
         let mut layers: Vec<LayerOutput> = Vec::with_capacity(self.layers.len());
         for layer in &self.layers {
             let previous = layers.last().map(|layer| layer.attention.clone());
             let refine = self.refinement.as_ref().zip(previous);
             let refine =
                 refine.map(|(arm, previous)| move |own: Tensor<4>| arm.forward(previous, own, padding));
-            let output = layer.forward(x, memory.clone(), hidden_words.clone(), hidden_cells.clone(), refine);
+            let output = layer.forward(x, memory.clone(), token_mask.clone(), cell_mask.clone(), refine);
             x = output.output.clone();
             layers.push(output);
         }
-        Decoded { logits: self.output.forward(x), layers }
+        DecoderOutput { logits: self.output.forward(x), layers }
     }
 }
 
@@ -124,19 +123,19 @@ impl DecoderLayer {
         &self,
         x: Tensor<3>,
         memory: Tensor<3>,
-        hidden_words: Tensor<4, Bool>,
-        hidden_cells: Tensor<4, Bool>,
+        token_mask: Tensor<4, Bool>,
+        cell_mask: Tensor<4, Bool>,
         refine: Option<impl FnOnce(Tensor<4>) -> Tensor<4>>,
     ) -> LayerOutput {
         let plain = None::<fn(Tensor<4>) -> Tensor<4>>;
-        let words = self.self_attention.forward(x.clone(), x.clone(), hidden_words, plain);
-        let x = self.self_attention_norm.forward(x + self.dropout.forward(words.output));
+        let self_attention = self.self_attention.forward(x.clone(), x.clone(), token_mask, plain);
+        let x = self.self_attention_norm.forward(x + self.dropout.forward(self_attention.output));
 
-        let cells = self.cross_attention.forward(x.clone(), memory, hidden_cells, refine);
-        let x = self.cross_attention_norm.forward(x + self.dropout.forward(cells.output));
+        let cross = self.cross_attention.forward(x.clone(), memory, cell_mask, refine);
+        let x = self.cross_attention_norm.forward(x + self.dropout.forward(cross.output));
 
         let inner = self.dropout.forward(relu(self.expand.forward(x.clone())));
         let x = self.feed_forward_norm.forward(x + self.dropout.forward(self.contract.forward(inner)));
-        LayerOutput { output: x, attention: cells.weights, refinement: cells.refinement }
+        LayerOutput { output: x, attention: cross.weights, refinement: cross.refinement }
     }
 }

@@ -1,5 +1,4 @@
-//! The DenseNet that reads the picture (section 3.2 of the paper): three blocks whose layers add channels to what they
-//! were given.
+//! The DenseNet (section 3.2 of the paper): three blocks whose layers append channels to their input.
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig};
@@ -11,7 +10,7 @@ use comer::internal::config::{BLOCKS, ModelConfig};
 
 use super::layers::{BatchNorm, Convolution, Source};
 
-/// Convolution, batch norm, ReLU: every step of the network has this form.
+/// Convolution, batch norm, ReLU.
 #[derive(Module, Debug)]
 pub struct Unit {
     conv: Convolution,
@@ -32,7 +31,7 @@ impl Unit {
     }
 }
 
-/// A dense layer: a 1x1 convolution that reduces to four times the growth rate, a 3x3 one that makes the new channels.
+/// A dense layer: a 1x1 convolution that reduces to four times the growth rate, a 3x3 convolution that computes the new channels.
 #[derive(Module, Debug)]
 pub struct DenseLayer {
     reduce: Unit,
@@ -41,7 +40,7 @@ pub struct DenseLayer {
 
 /// `encoder.stem`, `encoder.blocks`, `encoder.transitions` and `encoder.last_norm` of the model file.
 #[derive(Module, Debug)]
-pub struct DenseNet {
+pub struct DenseNetModule {
     stem: Unit,
     blocks: Vec<Vec<DenseLayer>>,
     transitions: Vec<Unit>,
@@ -49,7 +48,7 @@ pub struct DenseNet {
     dropout: Dropout,
 }
 
-impl DenseNet {
+impl DenseNetModule {
     pub(super) fn new(source: &Source, config: &ModelConfig) -> Self {
         let layer = |path: String| DenseLayer {
             reduce: Unit::new(source, &format!("{path}.reduce"), 1),
@@ -68,7 +67,7 @@ impl DenseNet {
         }
     }
 
-    /// `[batch, 1, height, width]` to `[batch, channels, height / 16, width / 16]`, sizes rounded up at each halving.
+    /// `[batch, 1, height, width]` to `[batch, channels, height / 16, width / 16]`; each halving rounds up.
     pub fn forward(&self, pictures: Tensor<4>) -> Tensor<4> {
         let x = self.stem.forward(pictures);
         let mut x = max_pool2d(x, MaxPoolOptions::new([2, 2]).with_ceil_mode(true));
@@ -80,7 +79,7 @@ impl DenseNet {
             }
             if let Some(transition) = self.transitions.get(index) {
                 let halved = self.dropout.forward(transition.forward(x));
-                // The divisor counts only the pixels that exist in a window cut by the border.
+                // The mean of a partial window at the border is over its pixels only.
                 let options = AvgPoolOptions::new([2, 2]).with_count_include_pad(false).with_ceil_mode(true);
                 x = avg_pool2d(halved, options);
             }

@@ -1,7 +1,7 @@
-//! The layers that the model is built of, with their weights laid out as in the model file.
+//! The layers of the model, with the weight layout of the model file.
 //!
-//! A layer's fields are called as its tensors are in the file, so that the path of a parameter in the module tree is
-//! its name there.
+//! The fields of a layer have the names of its tensors in the file, so that the path of a parameter in the module tree is
+//! its name in the file.
 
 use burn::module::{Module, Param, RunningState};
 use burn::prelude::*;
@@ -11,7 +11,7 @@ use comer::internal::config::NORM_EPSILON;
 use comer::internal::weights::Weights;
 use comer_train::backend::NORM_MOMENTUM;
 
-/// Hands out the tensors of a model file to the layers that ask for them by name.
+/// Provides the tensors of a model file by name.
 pub(super) struct Source<'a> {
     pub weights: &'a Weights,
     pub device: &'a Device,
@@ -19,7 +19,7 @@ pub(super) struct Source<'a> {
 
 impl Source<'_> {
     fn tensor<const D: usize>(&self, name: &str) -> Tensor<D> {
-        let tensor = self.weights.get(name).unwrap_or_else(|| panic!("a checked model has {name}"));
+        let tensor = self.weights.get(name).unwrap_or_else(|| panic!("the model has no {name}"));
         Tensor::from_data(TensorData::new(tensor.data.clone(), tensor.shape.clone()), self.device)
     }
 
@@ -48,7 +48,7 @@ impl Linear {
         module::linear(x, self.weight.val().transpose(), Some(self.bias.val()))
     }
 
-    /// As [`Self::forward`] with rows `first..first + count` of the weights alone.
+    /// [`Self::forward`] with only the rows `first..first + count` of the weights.
     pub(super) fn forward_rows<const D: usize>(&self, x: Tensor<D>, first: usize, count: usize) -> Tensor<D> {
         let weight = self.weight.val().narrow(0, first, count);
         let bias = self.bias.val().narrow(0, first, count);
@@ -56,7 +56,7 @@ impl Linear {
     }
 }
 
-/// A two-dimensional convolution whose padding keeps the size (but for the stride).
+/// A two-dimensional convolution with padding that keeps the size, up to the stride.
 #[derive(Module, Debug)]
 pub struct Convolution {
     weight: Param<Tensor<4>>, // [out, in, height, width]
@@ -103,8 +103,8 @@ impl LayerNorm {
     }
 }
 
-/// Batch normalisation over all but the channels, with the statistics of the batch in training and the running ones
-/// otherwise. As in PyTorch, and unlike in Burn's own, the running variance is the unbiased one.
+/// Batch normalisation over all dimensions except channels, with batch statistics in training and running statistics
+/// otherwise. As in PyTorch, and unlike Burn's own layer, the running variance is unbiased.
 #[derive(Module, Debug)]
 pub struct BatchNorm {
     weight: Param<Tensor<1>>,
@@ -138,33 +138,33 @@ impl BatchNorm {
         }
         let [batch, _, height, width] = x.dims();
         let result = module::batch_norm_train(x, weight, bias, NORM_EPSILON);
-        self.follow(result.mean, result.variance, (batch * height * width) as f32);
+        self.update_running(result.mean, result.variance, (batch * height * width) as f32);
         result.output
     }
 
-    /// As [`Self::forward`] with the statistics of those places alone where `present` is 1; the others (0) pass
-    /// unchanged. `present`: `[batch, 1, height, width]`, `count` its sum.
+    /// [`Self::forward`] with the statistics of those cells where `present` is 1; other cells (0) are unchanged.
+    /// `present`: `[batch, 1, height, width]`; `count` is its sum.
     pub fn forward_masked(&self, x: Tensor<4>, present: Tensor<4>, count: f32) -> Tensor<4> {
         let channels = x.dims()[1];
-        let spread = |values: Tensor<1>| values.reshape([1, channels, 1, 1]);
+        let broadcast = |values: Tensor<1>| values.reshape([1, channels, 1, 1]);
         let (mean, variance) = if x.device().is_autodiff() {
             let total = |values: Tensor<4>| values.sum_dim(0).sum_dim(2).sum_dim(3).reshape([channels]);
             let mean = total(x.clone() * present.clone()) / count;
-            let centred = (x.clone() - spread(mean.clone())) * present.clone();
+            let centred = (x.clone() - broadcast(mean.clone())) * present.clone();
             let variance = total(centred.clone() * centred) / count;
-            self.follow(mean.clone(), variance.clone(), count);
+            self.update_running(mean.clone(), variance.clone(), count);
             (mean, variance)
         } else {
             (self.mean.value(), self.variance.value())
         };
         let scale = self.weight.val() / (variance + NORM_EPSILON).sqrt();
         let shift = self.bias.val() - mean * scale.clone();
-        let normal = x.clone() * spread(scale) + spread(shift);
-        x.clone() + (normal - x) * present
+        let normalised = x.clone() * broadcast(scale) + broadcast(shift);
+        x.clone() + (normalised - x) * present
     }
 
-    /// Moves the running statistics towards those of a batch of `count` values a channel.
-    fn follow(&self, mean: Tensor<1>, variance: Tensor<1>, count: f32) {
+    /// Updates the running statistics with those of a batch of `count` values per channel.
+    fn update_running(&self, mean: Tensor<1>, variance: Tensor<1>, count: f32) {
         let unbiased = variance.detach() * (count / (count - 1.0).max(1.0));
         for (running, new) in [(&self.mean, mean.detach()), (&self.variance, unbiased)] {
             let old = running.value_sync();

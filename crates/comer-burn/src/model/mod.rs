@@ -1,6 +1,6 @@
-//! The paper's network, to be trained: from padded pictures and the tokens so far to the tokens that follow.
+//! The trainable network: from padded pictures and the tokens so far to the logits of the next tokens.
 //!
-//! It reads in the order of the computation: [`densenet`], [`encoder`] and [`position`], [`decoder`] with
+//! In the order of the computation: [`densenet`], [`encoder`] and [`position`], [`decoder`] with
 //! [`attention`] and [`refinement`], [`targets`] with the loss. Weights come from a model file and go back into one.
 
 pub mod attention;
@@ -18,8 +18,8 @@ use burn::prelude::*;
 use comer::internal::ModelFile;
 use comer::internal::weights::{self, Weights};
 
-use self::decoder::{Decoded, Decoder};
-use self::encoder::Encoder;
+use self::decoder::{DecoderModule, DecoderOutput};
+use self::encoder::EncoderModule;
 use self::layers::Source;
 use self::position::Padding;
 use crate::padded_batch::PaddedBatch;
@@ -27,22 +27,22 @@ use crate::padded_batch::PaddedBatch;
 /// The whole network.
 #[derive(Module, Debug)]
 pub struct Comer {
-    encoder: Encoder,
-    decoder: Decoder,
+    encoder: EncoderModule,
+    decoder: DecoderModule,
 }
 
 impl Comer {
-    /// The network of a model file. It trains if the device is one for automatic differentiation.
+    /// The network of a model file. For training, the device must support automatic differentiation.
     pub fn new(model: &ModelFile, device: &Device) -> comer::Result<Self> {
         model.validate()?;
         let source = Source { weights: &model.weights, device };
         Ok(Self {
-            encoder: Encoder::new(&source, &model.config),
-            decoder: Decoder::new(&source, &model.config),
+            encoder: EncoderModule::new(&source, &model.config),
+            decoder: DecoderModule::new(&source, &model.config),
         })
     }
 
-    /// The network's tensors under the names of the model file, the running statistics included.
+    /// The tensors of the network under the names of the model file, including running statistics.
     pub fn weights(&self) -> Weights {
         let mut collector = Collector::default();
         self.visit(&mut collector);
@@ -50,24 +50,24 @@ impl Comer {
     }
 
     /// The encoder.
-    pub fn encoder(&self) -> &Encoder {
+    pub fn encoder(&self) -> &EncoderModule {
         &self.encoder
     }
 
     /// The decoder.
-    pub fn decoder(&self) -> &Decoder {
+    pub fn decoder(&self) -> &DecoderModule {
         &self.decoder
     }
 
-    /// Reads a batch of pictures in both directions: `tokens` has two rows for each picture, `[2 * batch, steps]`, first
-    /// those of all formulas from the left, then those from the right.
-    pub fn forward(&self, pictures: Tensor<4>, padding: &Padding, tokens: Tensor<2, Int>) -> Decoded {
+    /// The forward pass in both directions: `tokens` has two rows for each picture, `[2 * batch, steps]`, first all
+    /// formulas from left to right, then all from right to left.
+    pub fn forward(&self, pictures: Tensor<4>, padding: &Padding, tokens: Tensor<2, Int>) -> DecoderOutput {
         let (features, padding) = self.encoder.forward(pictures, padding);
-        self.read(features, &padding, tokens)
+        self.decode(features, &padding, tokens)
     }
 
-    /// Reads the encoder's features as [`Self::forward`] does.
-    pub fn read(&self, features: Tensor<4>, padding: &Padding, tokens: Tensor<2, Int>) -> Decoded {
+    /// The part of [`Self::forward`] after the encoder.
+    pub fn decode(&self, features: Tensor<4>, padding: &Padding, tokens: Tensor<2, Int>) -> DecoderOutput {
         self.decoder.forward(features.repeat(&[2, 1, 1, 1]), padding, tokens)
     }
 }
@@ -108,7 +108,7 @@ impl ModuleVisitor for Collector {
     }
 }
 
-/// The model file's name for a path of the module tree: the DenseNet's tensors stand directly under the encoder.
+/// The name in the model file of a path in the module tree: the tensors of the DenseNet are directly under the encoder.
 pub(crate) fn file_name(path: &[String]) -> String {
     let parts: Vec<&str> = path.iter().map(String::as_str).filter(|&part| part != "densenet").collect();
     parts.join(".")

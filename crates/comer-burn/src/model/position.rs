@@ -1,4 +1,4 @@
-//! Sinusoidal positional encodings of words and of picture cells (section 3.3 of the paper).
+//! Sinusoidal positional encodings of tokens and cells (section 3.3 of the paper).
 
 use burn::prelude::*;
 use comer::internal::position::{encode, frequencies, share};
@@ -17,7 +17,7 @@ pub struct Padding {
 }
 
 impl Padding {
-    /// Every second row and column: what is left after a layer that halves the picture.
+    /// Every second row and column: the padding after a layer that halves the picture.
     pub fn halved(&self) -> Self {
         let (height, width) = (self.height.div_ceil(2), self.width.div_ceil(2));
         let rows = (0..self.batch * self.height).filter(|row| (row % self.height).is_multiple_of(2));
@@ -34,7 +34,7 @@ impl Padding {
 }
 
 /// The encodings of the positions `0..steps` of a formula: `[steps, width]`
-pub fn word_positions(steps: usize, width: usize, device: &Device) -> Tensor<2> {
+pub fn token_positions(steps: usize, width: usize, device: &Device) -> Tensor<2> {
     let frequencies = frequencies(width);
     let values: Vec<f32> = (0..steps).flat_map(|step| encode(step as f64, &frequencies)).collect();
     Tensor::from_data(TensorData::new(values, [steps, width]), device)
@@ -42,8 +42,7 @@ pub fn word_positions(steps: usize, width: usize, device: &Device) -> Tensor<2> 
 
 /// The encodings of the cells of pictures: `[batch, height, width, d_model]`, the half for x before the half for y.
 ///
-/// A cell's position is the share of its picture that lies before and under it, so that it does not depend on how much
-/// padding the batch needed.
+/// Positions are relative to the size of the picture without padding, so they do not depend on the batch.
 pub fn cell_positions(padding: &Padding, d_model: usize, device: &Device) -> Tensor<4> {
     let Padding { batch, height, width, ref values } = *padding;
     let present = |picture: usize, y: usize, x: usize| !values[(picture * height + y) * width + x];

@@ -1,5 +1,5 @@
-//! The attention refinement module (section 3.4 of the paper): what has been read already is subtracted from the
-//! attention.
+//! The attention refinement module (section 3.4 of the paper): subtracts a function of the coverage from the attention
+//! energies.
 
 use burn::module::Module;
 use burn::prelude::*;
@@ -9,7 +9,7 @@ use comer::internal::config::{Coverage, ModelConfig};
 use super::layers::{BatchNorm, Convolution, Source};
 use super::position::Padding;
 
-/// `decoder.refinement` of the model file: one module, shared by all layers but the first.
+/// `decoder.refinement` of the model file: one module, shared by all layers except the first.
 #[derive(Module, Debug)]
 pub struct Refinement {
     conv: Convolution,
@@ -31,7 +31,7 @@ impl Refinement {
     }
 
     /// Eq. 13 to 15: the refinement term R, `[batch, heads, steps, cells]`, from the attention of this layer (`own`) and
-    /// the refined attention of the one before (`previous`), of the same shape.
+    /// the refined attention of the previous layer (`previous`), of the same shape.
     pub fn forward(&self, previous: Tensor<4>, own: Tensor<4>, padding: &Padding) -> Tensor<4> {
         let [batch, heads, steps, cells] = own.dims();
         let attention = match self.coverage {
@@ -39,7 +39,7 @@ impl Refinement {
             Coverage::Cross => previous,
             Coverage::SelfOnly | Coverage::None => own,
         };
-        // What was read before each step: the sum over the steps so far, less the step itself.
+        // The coverage of each step: the sum over the previous steps.
         let coverage = attention.clone().cumsum(2) - attention;
 
         let (height, width) = (padding.height, padding.width);

@@ -1,4 +1,4 @@
-//! The gradients of the plain model by name.
+//! The gradients of the reference model by name.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::prelude::*;
@@ -8,8 +8,8 @@ use comer_burn::model::Comer;
 
 /// The gradients of a model under the names of its parameters.
 pub fn by_name(model: &Comer, gradients: &Gradients) -> Weights {
-    struct Reader<'a>(&'a Gradients, Vec<String>, Weights);
-    impl ModuleVisitor for Reader<'_> {
+    struct Collector<'a>(&'a Gradients, Vec<String>, Weights);
+    impl ModuleVisitor for Collector<'_> {
         fn enter_module(&mut self, name: &str, _container: &str) {
             self.1.push(name.into());
         }
@@ -26,7 +26,7 @@ pub fn by_name(model: &Comer, gradients: &Gradients) -> Weights {
             }
         }
     }
-    let mut reader = Reader(gradients, Vec::new(), Weights::new());
-    model.visit(&mut reader);
-    reader.2
+    let mut collector = Collector(gradients, Vec::new(), Weights::new());
+    model.visit(&mut collector);
+    collector.2
 }

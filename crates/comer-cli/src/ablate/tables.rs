@@ -1,11 +1,11 @@
-//! The tables and the figure of the paper with our numbers beside its own, and the share of ink left unread or read twice.
+//! The tables and the figure of the paper, with its numbers for comparison, and unread and reread ink.
 
 use std::fmt::Write;
 
 use comer_eval::Report;
 use comer_eval::score::Protocol;
 
-use super::Ablated;
+use super::ModelReports;
 
 /// A model's name in the paper, its coverage, and its ExpRate on CROHME 2014 there (table 1).
 fn paper(name: &str) -> (&'static str, [&'static str; 2], f64) {
@@ -41,7 +41,7 @@ fn rates(report: &Report) -> Option<[f64; 4]> {
 }
 
 /// All tables as Markdown.
-pub fn markdown(results: &[Ablated], epochs: usize) -> String {
+pub fn markdown(results: &[ModelReports], epochs: usize) -> String {
     let mut text = format!(
         "# Ablation: {} models, {epochs} epochs each, one seed\n\n\
          ExpRate by the official label graphs where the set has them, by token match elsewhere; joint search. The paper's \
@@ -50,7 +50,7 @@ pub fn markdown(results: &[Ablated], epochs: usize) -> String {
     );
     let tests: Vec<&String> =
         results.first().into_iter().flat_map(|r| &r.reports).map(|(test, _)| test).collect();
-    let on = |result: &'_ Ablated, test: &str| {
+    let on = |result: &'_ ModelReports, test: &str| {
         result.reports.iter().find(|(name, _)| name == test).and_then(|(_, report)| rates(report))
     };
     if let Some(&first) = tests.first() {
@@ -111,14 +111,14 @@ pub fn markdown(results: &[Ablated], epochs: usize) -> String {
 }
 
 /// ExpRate by length on the first split, one line per model.
-pub fn lengths(results: &[Ablated]) -> String {
+pub fn lengths(results: &[ModelReports]) -> String {
     const COLOURS: [&str; 4] = ["#888", "#e80", "#2a2", "#26c"];
     const SIZE: (f64, f64) = (520.0, 260.0);
     let mut text = String::from(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 370\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
     );
-    let x = |place: usize, count: usize| 50.0 + SIZE.0 * (place as f64 + 0.5) / count.max(1) as f64;
+    let x = |index: usize, count: usize| 50.0 + SIZE.0 * (index as f64 + 0.5) / count.max(1) as f64;
     let y = |rate: f64| 30.0 + SIZE.1 * (1.0 - rate / 100.0);
     for rate in [0.0, 25.0, 50.0, 75.0, 100.0] {
         let _ = writeln!(
@@ -138,17 +138,17 @@ pub fn lengths(results: &[Ablated]) -> String {
                 text,
                 "<text x=\"50\" y=\"18\" font-weight=\"bold\">ExpRate by length in tokens, {test}</text>"
             );
-            for (place, bucket) in buckets.iter().enumerate() {
-                let place = x(place, buckets.len());
+            for (bucket_index, bucket) in buckets.iter().enumerate() {
+                let left = x(bucket_index, buckets.len());
                 let _ = writeln!(
                     text,
-                    "<text x=\"{place:.1}\" y=\"310\" text-anchor=\"middle\">{}</text><text x=\"{place:.1}\" y=\"326\" text-anchor=\"middle\" fill=\"#777\">{} formulas</text>",
+                    "<text x=\"{left:.1}\" y=\"310\" text-anchor=\"middle\">{}</text><text x=\"{left:.1}\" y=\"326\" text-anchor=\"middle\" fill=\"#777\">{} formulas</text>",
                     bucket.tokens, bucket.files
                 );
             }
         }
-        let point = |(place, rate): (usize, Option<f64>)| {
-            Some(format!("{:.1},{:.1}", x(place, buckets.len()), y(rate?)))
+        let point = |(index, rate): (usize, Option<f64>)| {
+            Some(format!("{:.1},{:.1}", x(index, buckets.len()), y(rate?)))
         };
         let points: Vec<String> =
             buckets.iter().map(|bucket| bucket.exp_rates[column]).enumerate().filter_map(point).collect();

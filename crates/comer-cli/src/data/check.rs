@@ -74,7 +74,7 @@ struct Findings {
     widths: Vec<usize>,
     heights: Vec<usize>,
     lengths: Vec<usize>,
-    /// The first name of each picture, by what it shows.
+    /// The first name of each picture, by the hash of its pixels.
     pictures: HashMap<u64, String>,
 }
 
@@ -117,11 +117,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 impl Findings {
     fn of(split: String, set: Dataset, vocab: &Vocab) -> Self {
-        let looks: Vec<(u64, bool, bool)> = set.samples.par_iter().map(look).collect();
+        let inspected: Vec<(u64, bool, bool)> = set.samples.par_iter().map(inspect).collect();
         let mut findings =
             Self { split, formulas: set.samples.len(), broken: set.problems, ..Self::default() };
         let mut captions: HashMap<&str, &str> = HashMap::new();
-        for (sample, (shown, fits, is_latex)) in set.samples.iter().zip(looks) {
+        for (sample, (hash, fits, is_latex)) in set.samples.iter().zip(inspected) {
             let name = || sample.name.clone();
             if captions.insert(&sample.name, &sample.caption).is_some() {
                 findings.repeated_names.push(name());
@@ -142,12 +142,12 @@ impl Findings {
             for token in unknown {
                 findings.unknown_tokens.entry(token.into()).or_default().push(name());
             }
-            if let Some(first) = findings.pictures.get(&shown) {
+            if let Some(first) = findings.pictures.get(&hash) {
                 let differ = captions.get(first.as_str()).is_some_and(|caption| *caption != sample.caption);
                 let remark = if differ { ", captions differ" } else { "" };
                 findings.duplicates.push(format!("{first} = {}{remark}", sample.name));
             } else {
-                findings.pictures.insert(shown, name());
+                findings.pictures.insert(hash, name());
             }
             findings.widths.push(width);
             findings.heights.push(height);
@@ -159,7 +159,7 @@ impl Findings {
         findings
     }
 
-    /// What makes the set unusable as it is: what to call it, and each case.
+    /// Faults that make the set unusable: the name of each kind and its cases.
     fn faults(&self) -> [(&'static str, Vec<String>); 6] {
         let unknown = |(token, names): (&String, &Vec<String>)| {
             format!("{token} in {} caption(s), such as {}", names.len(), names[0])
@@ -174,7 +174,7 @@ impl Findings {
         ]
     }
 
-    /// What is only worth knowing.
+    /// Findings that are not faults.
     fn remarks(&self) -> [(&'static str, Vec<String>); 2] {
         [("over the size limits", self.over_size.clone()), ("duplicates", self.duplicates.clone())]
     }
@@ -203,8 +203,8 @@ impl Findings {
     }
 }
 
-/// What a picture shows as one number, whether the network can take it, and whether its caption is LaTeX.
-fn look(sample: &LabelledImage) -> (u64, bool, bool) {
+/// The hash of a picture, whether it fits the network, and whether its caption is LaTeX.
+fn inspect(sample: &LabelledImage) -> (u64, bool, bool) {
     let picture: &Image = &sample.picture;
     let mut hasher = DefaultHasher::new();
     (picture.width(), picture.height(), picture.pixels()).hash(&mut hasher);
@@ -217,8 +217,8 @@ fn leaks(found: &[Findings]) -> Vec<String> {
     let mut leaks = Vec::new();
     for (index, one) in found.iter().enumerate() {
         for other in &found[index + 1..] {
-            for (shown, name) in &one.pictures {
-                if let Some(same) = other.pictures.get(shown) {
+            for (hash, name) in &one.pictures {
+                if let Some(same) = other.pictures.get(hash) {
                     leaks.push(format!("{}/{name} = {}/{same}", one.split, other.split));
                 }
             }
@@ -238,8 +238,8 @@ fn percentile(numbers: &[usize], percent: usize) -> Option<usize> {
     numbers.get(rank - 1).copied()
 }
 
-/// Cases of each kind that are named; the others are in the JSON.
-const MOST_NAMED: usize = 5;
+/// Cases of each kind in the table; the JSON has all.
+const MAX_LISTED: usize = 5;
 
 fn table(found: &[Findings], leaks: &[String]) -> String {
     let mut text = String::new();
@@ -275,11 +275,11 @@ fn table(found: &[Findings], leaks: &[String]) -> String {
             return;
         }
         let _ = writeln!(text, "\n{heading}");
-        for case in cases.iter().take(MOST_NAMED) {
+        for case in cases.iter().take(MAX_LISTED) {
             let _ = writeln!(text, "  {case}");
         }
-        if cases.len() > MOST_NAMED {
-            let _ = writeln!(text, "  and {} more (--json names all)", cases.len() - MOST_NAMED);
+        if cases.len() > MAX_LISTED {
+            let _ = writeln!(text, "  and {} more (--json lists all)", cases.len() - MAX_LISTED);
         }
     };
     for (findings, column) in found.iter().zip(&columns) {

@@ -1,4 +1,4 @@
-//! `comer data clean`: scans and photographs become a set of pictures in the layout of CROHME.
+//! `comer data clean`: converts scans and photographs to a set of pictures in CROHME's layout.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use crate::args::ThreadArgs;
 use crate::output::{Progress, message, print};
 
-/// Clean scans as recognition does, with the captions of a stroke set whose ids are the files' names.
+/// Clean scans with the image clean-up of recognition. Captions come from a stroke set whose ids are the names of the files.
 ///
 /// Writes OUT_DIR/train/img/ID.png and OUT_DIR/train/caption.txt, for [[data]] of kind \"pictures\". Files without a record
 /// are left out.
@@ -22,15 +22,15 @@ use crate::output::{Progress, message, print};
 #[command(after_help = "Example:
   comer data clean scans/train --captions sets/crohme2023.jsonl --without sets/validation.jsonl --out sets/scans")]
 pub struct Arguments {
-    /// The folder of scans.
+    /// Folder of scans.
     scans: PathBuf,
-    /// The stroke set with their captions.
+    /// Stroke set with their captions.
     #[arg(long, value_name = "JSONL")]
     captions: PathBuf,
-    /// A stroke set whose writers are left out.
+    /// Stroke set whose writers are left out.
     #[arg(long, value_name = "JSONL")]
     without: Option<PathBuf>,
-    /// The folder to write; it must not exist.
+    /// Output folder; must not exist.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     arguments.threads.apply()?;
     if arguments.out.exists() {
-        bail!("{}: it exists already, expected a new folder", arguments.out.display());
+        bail!("{}: already exists, expected a new folder", arguments.out.display());
     }
     let writers: BTreeSet<String> = match &arguments.without {
         Some(path) => stroke_set::read(path)?.into_iter().filter_map(|record| record.writer).collect(),
@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let scans: Vec<(&Record, &PathBuf)> =
         paths.iter().filter_map(|path| Some((*known.get(&name(path)[..])?, path))).collect();
     if scans.is_empty() {
-        bail!("{}: no picture has the name of a record", arguments.scans.display());
+        bail!("{}: no file has the id of a record", arguments.scans.display());
     }
     let unfinished = arguments.out.with_extension("part");
     let images = unfinished.join("train/img");
@@ -63,8 +63,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let progress = Progress::new(scans.len());
     let clean = |(record, path): &(&Record, &PathBuf)| -> Result<String> {
         let file = Input::from_path(path)?.image().to_png()?;
-        let place = images.join(format!("{}.png", record.id));
-        fs::write(&place, file).with_context(|| place.display().to_string())?;
+        let target = images.join(format!("{}.png", record.id));
+        fs::write(&target, file).with_context(|| target.display().to_string())?;
         progress.advance();
         Ok(format!("{}\t{}\n", record.id, record.tokens))
     };

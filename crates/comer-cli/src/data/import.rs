@@ -1,4 +1,4 @@
-//! `comer data import`: handwriting of several sources becomes a stroke set.
+//! `comer data import`: converts handwriting of several sources to a stroke set.
 
 mod boxes;
 
@@ -20,12 +20,12 @@ use serde::Deserialize;
 use crate::args::{ThreadArgs, read_vocab};
 use crate::output::{message, print};
 
-/// Make a stroke set of InkML or of other JSON lines, for the [[data]] of a recipe.
+/// Convert InkML or other JSON lines to a stroke set, for the [[data]] of a recipe.
 ///
-/// A source is a folder that is searched for .inkml, or a file of JSON lines with `id`, `tokens`, `strokes` and, where
-/// known, `symbols` or `boxes`, `writer`, `pen`, `test_text`. Left out are records that are marked `test_text`, those
-/// whose caption is one of the test sets, and those that are broken. The caption of an InkML is its `truth`, written
-/// the way CROHME's captions are, or that of the same name in --captions.
+/// A source is a folder that is searched for .inkml files, or a file of JSON lines with `id`, `tokens`, `strokes` and
+/// optionally `symbols` or `boxes`, `writer`, `pen`, `test_text`. Records that are marked `test_text`, whose caption is in a
+/// test set, or that are malformed are left out. The caption of an InkML file is its normalized `truth` annotation, or
+/// that of the same name in --captions.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer data import inkml/train --captions crohme.zip --tests crohme.zip --out sets/crohme.jsonl
@@ -35,37 +35,37 @@ pub struct Arguments {
     /// Folders of InkML, or files of JSON lines.
     #[arg(value_name = "DIR_OR_JSONL", required = true)]
     sources: Vec<PathBuf>,
-    /// The set to write.
+    /// Output file.
     #[arg(long, value_name = "JSONL")]
     out: PathBuf,
-    /// A CROHME zip or folder with the captions of the InkML; a file whose name is not there is left out.
+    /// CROHME folder or zip with the captions of the InkML files; files without a caption are left out.
     #[arg(long, value_name = "DIR_OR_ZIP")]
     captions: Option<PathBuf>,
-    /// The split of --captions.
+    /// Split of --captions.
     #[arg(long, value_name = "NAME", default_value = "train")]
     split: String,
-    /// A CROHME zip or folder: records with a caption of any of its splits but `train` are left out.
+    /// CROHME folder or zip: records with a caption of any of its splits except `train` are left out.
     #[arg(long, value_name = "DIR_OR_ZIP")]
     tests: Option<PathBuf>,
-    /// What stands before the writers' names, so that no two sources have the same ones [default: the source's name].
+    /// Prefix of the names of writers, to distinguish sources [default: the name of the source].
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
-    /// Take one half of the writers only, chosen by a hash of their names; unnamed writers are left out.
+    /// Use only one half of the writers, chosen by a hash of their names; records without a writer are left out.
     #[arg(long, value_name = "HALF")]
     writers: Option<Half>,
-    /// The tokens of the captions, one per line [default: CROHME's 110].
+    /// Vocabulary, one token per line [default: CROHME's 110].
     #[arg(long, value_name = "FILE")]
     vocab: Option<PathBuf>,
     #[command(flatten)]
     threads: ThreadArgs,
 }
 
-/// Which of the writers.
+/// A half of the writers.
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum Half {
-    /// Those to learn from.
+    /// Writers for training.
     Training,
-    /// The others.
+    /// Writers for validation.
     Validation,
 }
 
@@ -76,10 +76,10 @@ impl Half {
     }
 }
 
-/// Why records were left out: how many, and the first of them.
+/// Records that were left out, by reason: their number, and the first one.
 type LeftOut = BTreeMap<String, (usize, String)>;
 
-/// Reasons are counted by their first part.
+/// Why a record is left out; counted by kind.
 struct Reason {
     kind: &'static str,
     detail: String,
@@ -89,7 +89,7 @@ fn reason(kind: &'static str) -> impl Fn(String) -> Reason {
     move |detail| Reason { kind, detail }
 }
 
-/// What all sources share.
+/// Options for all sources.
 struct Import {
     vocab: Vocab,
     normalizer: Normalizer,
@@ -151,7 +151,7 @@ fn captions(path: &Path, split: &str) -> Result<impl Iterator<Item = (String, St
     Ok(Dataset::open(path, split)?.samples.into_iter().map(|sample| (sample.name, sample.caption)))
 }
 
-/// The captions of all splits of a data set but `train`.
+/// The captions of all splits of a data set except `train`.
 pub fn test_captions(path: Option<&Path>) -> Result<HashSet<String>> {
     let mut tests = HashSet::new();
     if let Some(path) = path {
@@ -162,7 +162,7 @@ pub fn test_captions(path: Option<&Path>) -> Result<HashSet<String>> {
     Ok(tests)
 }
 
-/// A line of a file that others made.
+/// A line of a JSON lines source.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -229,8 +229,8 @@ impl Import {
             None => {
                 let latex = ink.annotation("truth").map(str::trim);
                 let latex = latex.ok_or_else(|| reason("without truth")(String::new()))?;
-                let refused = |error: comer_eval::Error| reason("no caption")(format!("{latex}: {error}"));
-                self.normalizer.normalize(latex).map_err(refused)?
+                let rejected = |error: comer_eval::Error| reason("no caption")(format!("{latex}: {error}"));
+                self.normalizer.normalize(latex).map_err(rejected)?
             }
         };
         let mut record = Record::of(name, &caption, &ink);
@@ -238,7 +238,7 @@ impl Import {
         self.finish(record)
     }
 
-    /// Names the symbols as the vocabulary does and checks everything.
+    /// Maps the labels of symbols to tokens and validates the record.
     fn finish(&self, mut record: Record) -> Result<Record, Reason> {
         if self.tests.contains(&record.tokens) {
             return Err(reason("a caption of the tests")(record.tokens));
@@ -261,10 +261,10 @@ impl Import {
         Ok(record)
     }
 
-    /// The token of a symbol's label, if the vocabulary has it.
+    /// The token of a label, if the vocabulary has it.
     fn token(&self, label: &str) -> Option<String> {
         let label = if label == "COMMA" { "," } else { label };
-        // A root sign alone is no formula.
+        // Tokens first, because a root sign alone is not a formula and cannot be normalized.
         let is_token = |label: &str| self.vocab.encode(label).is_ok_and(|tokens| tokens.len() == 1);
         match is_token(label) {
             true => Some(label.to_string()),
@@ -273,13 +273,13 @@ impl Import {
     }
 }
 
-/// A writer's full name, if there is one.
+/// The name of a writer with the prefix of the source.
 fn named(writer: Option<&str>, source: &str) -> Option<String> {
     let writer = writer.map(str::trim).filter(|writer| !writer.is_empty());
     writer.map(|writer| format!("{source}/{writer}"))
 }
 
-/// The name of a file without its ending, or of a folder, with that of the folder around it: others may have the same.
+/// The name of a file without its extension, or of a folder, prefixed with that of the parent folder to make it unique.
 fn stem(path: &Path) -> String {
     let whole = fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

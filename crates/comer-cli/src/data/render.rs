@@ -48,16 +48,16 @@ struct Source {
     name: Result<String, String>,
 }
 
-/// Reasons on stderr; left-out.tsv has all.
-const MOST_NAMED: usize = 10;
+/// Reasons that are printed; left-out.tsv has all.
+const MAX_LISTED: usize = 10;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     arguments.threads.apply()?;
     let normalizer = Normalizer::new(read_vocab(arguments.vocab.as_deref())?.tokens());
     let split = split_name(arguments)?;
-    let place = arguments.out_dir.join(&split);
-    if place.exists() {
-        bail!("{}: already exists, expected a new split (--split names another)", place.display());
+    let target = arguments.out_dir.join(&split);
+    if target.exists() {
+        bail!("{}: already exists, expected a new split (--split selects another name)", target.display());
     }
     let paths = find_files(&arguments.inkml_dir, &["inkml"])?;
     if paths.is_empty() {
@@ -98,7 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     let count = sources.len() - left_out.len();
-    for (file, reason) in left_out.iter().take(MOST_NAMED) {
+    for (file, reason) in left_out.iter().take(MAX_LISTED) {
         message(format_args!("left out: {file}: {reason}"));
     }
     for (file, name) in &renamed {
@@ -108,11 +108,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         bail!("{}: none of its {} files could be drawn", arguments.inkml_dir.display(), sources.len());
     }
     let table: String = left_out.iter().map(|(file, reason)| format!("{file}\t{reason}\n")).collect();
-    unfinished.finish(&place, &[("caption.txt", &captions), ("left-out.tsv", &table)])?;
+    unfinished.finish(&target, &[("caption.txt", &captions), ("left-out.tsv", &table)])?;
 
     let record = json!({
         "split": split,
-        "folder": place,
+        "folder": target,
         "files": sources.len(),
         "drawn": count,
         "left_out": left_out.iter().map(|(name, reason)| json!({ "name": name, "reason": reason })).collect::<Vec<_>>(),
@@ -123,7 +123,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         format!(
             "{}: {count} pictures, {} of {} files left out\n",
-            place.display(),
+            target.display(),
             left_out.len(),
             sources.len()
         )
@@ -139,8 +139,10 @@ fn split_name(arguments: &Arguments) -> Result<String> {
             let folder = &arguments.inkml_dir;
             let whole = fs::canonicalize(folder).with_context(|| folder.display().to_string())?;
             let name = whole.file_name().and_then(|name| name.to_str());
-            name.with_context(|| format!("{}: it has no name, expected --split NAME", folder.display()))?
-                .into()
+            name.with_context(|| {
+                format!("{}: the folder has no name, expected --split NAME", folder.display())
+            })?
+            .into()
         }
     };
     if split.is_empty() || split.starts_with('.') || split.contains(['/', '\\']) {
@@ -149,19 +151,20 @@ fn split_name(arguments: &Arguments) -> Result<String> {
     Ok(split)
 }
 
-/// Gives each file a name of its own: that of the file, or, where an earlier one has it, with a number. A file that is
-/// there twice is left out.
+/// Assigns unique names: that of the file, with a number if the name is taken. Copies of a file are left out.
 fn name_all(paths: Vec<PathBuf>) -> Vec<Source> {
     let stem = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()).map(str::to_string);
     let mut taken: HashSet<String> = paths.iter().filter_map(|path| stem(path)).collect();
-    let mut holders: HashMap<String, Vec<PathBuf>> = HashMap::new();
+    let mut earlier_files: HashMap<String, Vec<PathBuf>> = HashMap::new();
     let mut sources = Vec::with_capacity(paths.len());
     for path in paths {
         let name = match stem(&path) {
-            None => Err("its name is not UTF-8".into()),
-            Some(name) if name.contains(['\t', '\n', '\r']) => Err("its name has a tab or a line end".into()),
+            None => Err("the name is not UTF-8".into()),
+            Some(name) if name.contains(['\t', '\n', '\r']) => {
+                Err("the name has a tab or a line break".into())
+            }
             Some(name) => {
-                let earlier = holders.entry(name.clone()).or_default();
+                let earlier = earlier_files.entry(name.clone()).or_default();
                 let same = earlier.iter().find(|other| same_bytes(other, &path));
                 let given = match same {
                     Some(other) => Err(format!("the same file as {}", other.display())),
@@ -187,20 +190,20 @@ fn same_bytes(one: &Path, other: &Path) -> bool {
     matches!((fs::read(one), fs::read(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Draws one file and answers its name and caption, or why it is left out.
+/// Draws one file. Returns its name and caption, or why it is left out.
 fn draw<'a>(source: &'a Source, normalizer: &Normalizer, folder: &Path) -> Result<(&'a str, String), String> {
     let name = source.name.as_deref().map_err(String::clone)?;
     let text = |error: comer::Error| error.to_string();
     let bytes = fs::read(&source.path).map_err(|error| error.to_string())?;
     let ink = Ink::from_inkml(&bytes).map_err(text)?;
-    // Not without its dollars: before them may stand a space that is a command.
-    let latex = ink.annotation("truth").ok_or("it has no annotation of type truth")?.trim();
-    let refused = |error: comer_eval::Error| format!("LaTeX {latex:?}: {error}").replace(['\t', '\n'], " ");
-    let caption = normalizer.normalize(latex).map_err(refused)?;
+    // Keeps the dollar signs: a control space may precede them.
+    let latex = ink.annotation("truth").ok_or("no annotation of type truth")?.trim();
+    let rejected = |error: comer_eval::Error| format!("LaTeX {latex:?}: {error}").replace(['\t', '\n'], " ");
+    let caption = normalizer.normalize(latex).map_err(rejected)?;
     if caption.is_empty() {
-        return Err(format!("LaTeX {latex:?}: nothing is written"));
+        return Err(format!("LaTeX {latex:?}: no visible symbols"));
     }
-    LabelGraph::from_latex(&caption, Dialect::Clean).map_err(refused)?;
+    LabelGraph::from_latex(&caption, Dialect::Clean).map_err(rejected)?;
     let picture = ink.draw().map_err(text)?;
     let file = picture.to_png().map_err(text)?;
     picture.fit().map_err(text)?;
@@ -208,7 +211,7 @@ fn draw<'a>(source: &'a Source, normalizer: &Normalizer, folder: &Path) -> Resul
     Ok((name, caption))
 }
 
-/// A split on its way, in a folder beside its place that is removed unless it is finished.
+/// An incomplete split in a temporary folder, which is removed unless it is finished.
 struct Unfinished {
     folder: PathBuf,
 }
@@ -220,19 +223,19 @@ impl Unfinished {
         Ok(Self { folder })
     }
 
-    /// Adds the texts and gives the folder its name.
-    fn finish(&self, place: &Path, texts: &[(&str, &str)]) -> Result<()> {
+    /// Writes the texts and renames the folder.
+    fn finish(&self, target: &Path, texts: &[(&str, &str)]) -> Result<()> {
         for (name, text) in texts {
             let path = self.folder.join(name);
             fs::write(&path, text).with_context(|| path.display().to_string())?;
         }
-        fs::rename(&self.folder, place).with_context(|| place.display().to_string())
+        fs::rename(&self.folder, target).with_context(|| target.display().to_string())
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // After the renaming there is nothing under this name.
+        // Does nothing after the rename.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

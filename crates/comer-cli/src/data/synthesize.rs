@@ -1,4 +1,4 @@
-//! `comer data synthesize`: what the synthesis of a recipe makes, as a stroke set or as a sheet to look at.
+//! `comer data synthesize`: the synthetic samples of a recipe, as a stroke set or as a sheet of pictures.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use comer::internal::model_file::write_atomic;
 use comer_train::recipe::Recipe;
 use comer_train::samples::{Sample, Samples};
 use comer_train::stroke_set::{self, Record};
-use comer_train::synthesis::Kind;
+use comer_train::synthesis::SynthesisKind;
 use rayon::prelude::*;
 
 use crate::args::ThreadArgs;
@@ -17,43 +17,43 @@ use crate::explanation::canvas::Canvas;
 use crate::explanation::png::png;
 use crate::output::message;
 
-/// Make samples as the [[data]] of kind "synthesis" of a recipe does, and write them down.
+/// Generate the synthetic samples of a recipe ([[data]] of kind "synthesis").
 ///
-/// OUT ending in .jsonl becomes a stroke set; ending in .png, a sheet of pictures with their captions.
+/// The output is a stroke set (.jsonl) or a sheet of pictures with captions (.png).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer data synthesize configs/bundled.toml --data sets --kind formulas --count 100 --out sheet.png
-  comer data synthesize configs/bundled.toml --data sets --count 5000 --seed 3 --out made.jsonl")]
+  comer data synthesize configs/bundled.toml --data sets --count 5000 --seed 3 --out synthetic.jsonl")]
 pub struct Arguments {
-    /// The recipe.
+    /// Recipe.
     recipe: PathBuf,
-    /// The folder of its sets.
+    /// Folder of its sets.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// What to write: a .jsonl or a .png.
+    /// Output file, .jsonl or .png.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// How to make the samples [default: as the recipe shares them out].
+    /// SynthesisKind of samples [default: the shares of the recipe].
     #[arg(long)]
     kind: Option<KindName>,
-    /// How many.
+    /// Number of samples.
     #[arg(long, value_name = "N", default_value_t = 100)]
     count: u64,
-    /// The seed [default: the recipe's].
+    /// Seed [default: that of the recipe].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     #[command(flatten)]
     threads: ThreadArgs,
 }
 
-/// Ways to make a sample.
+/// Kinds of synthetic samples.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum KindName {
-    /// Real layouts in other hands.
+    /// Real layouts with glyphs of other writers.
     Hands,
-    /// Parts of real expressions, cut out and swapped.
+    /// Parts of real expressions, extracted or swapped.
     Parts,
-    /// Formulas of lists, laid out.
+    /// Formulas of lists, with a new layout.
     Formulas,
 }
 
@@ -67,52 +67,53 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     })?;
     message(synthesizer.describe());
     let seed = arguments.seed.unwrap_or(recipe.seed);
-    let make = |number: u64| {
+    let generate = |number: u64| {
         let kind = match arguments.kind {
-            Some(KindName::Hands) => Kind::Hands,
-            Some(KindName::Parts) => Kind::Parts,
-            Some(KindName::Formulas) => Kind::Formulas,
+            Some(KindName::Hands) => SynthesisKind::OtherWriter,
+            Some(KindName::Parts) => SynthesisKind::Parts,
+            Some(KindName::Formulas) => SynthesisKind::Formulas,
             None => synthesizer.kind(seed, number),
         };
-        synthesizer.make_kind(kind, &samples.training, seed, number)
+        synthesizer.generate_kind(kind, &samples.training, seed, number)
     };
-    let made: Vec<Sample> = (0..arguments.count).into_par_iter().map(make).collect();
+    let generated: Vec<Sample> = (0..arguments.count).into_par_iter().map(generate).collect();
     match arguments.out.extension().and_then(|ending| ending.to_str()) {
         Some("jsonl") => {
             let record = |sample: &Sample| {
-                let ink = sample.ink.as_ref().expect("what is made has ink");
+                let ink = sample.ink.as_ref().expect("synthetic samples have ink");
                 let mut record = Record::of(&sample.name, &vocab.decode(&sample.tokens), ink);
                 // Traced strokes keep their scale.
                 record.pen = ink.scale().map(|_| 3.0);
                 record
             };
-            stroke_set::write(&arguments.out, &made.iter().map(record).collect::<Vec<_>>())?;
+            stroke_set::write(&arguments.out, &generated.iter().map(record).collect::<Vec<_>>())?;
         }
-        Some("png") => write_atomic(&arguments.out, &png(&sheet(&made, &vocab)?)?)?,
+        Some("png") => write_atomic(&arguments.out, &png(&sheet(&generated, &vocab)?)?)?,
         _ => bail!("{}: expected a name ending in .jsonl or .png", arguments.out.display()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Width and height of a picture's place on the sheet, and how many stand side by side.
+/// Width and height of a cell of the sheet, and the number of columns.
 const CELL: (usize, usize) = (380, 150);
 const COLUMNS: usize = 5;
 const CAPTION: usize = 14;
 
-/// Pictures in rows, black on white, each over its caption.
-fn sheet(made: &[Sample], vocab: &Vocab) -> Result<Canvas> {
-    let rows = made.len().div_ceil(COLUMNS).max(1);
+/// Pictures in rows, black on white, each above its caption.
+fn sheet(samples: &[Sample], vocab: &Vocab) -> Result<Canvas> {
+    let rows = samples.len().div_ceil(COLUMNS).max(1);
     let mut canvas = Canvas::new(CELL.0 * COLUMNS, CELL.1 * rows, [255; 3]);
-    for (number, sample) in made.iter().enumerate() {
+    for (number, sample) in samples.iter().enumerate() {
         let (left, top) = (number % COLUMNS * CELL.0, number / COLUMNS * CELL.1);
         let picture = sample.picture()?.into_owned();
-        let room = (CELL.0 - 8, CELL.1 - CAPTION - 4);
-        let factor =
-            (room.0 as f64 / picture.width() as f64).min(room.1 as f64 / picture.height() as f64).min(1.0);
+        let available = (CELL.0 - 8, CELL.1 - CAPTION - 4);
+        let factor = (available.0 as f64 / picture.width() as f64)
+            .min(available.1 as f64 / picture.height() as f64)
+            .min(1.0);
         let picture = if factor < 1.0 { picture.scale(factor)? } else { picture };
-        for (place, &pixel) in picture.pixels().iter().enumerate() {
-            let (x, y) = (place % picture.width(), place / picture.width());
-            if x < room.0 && y < room.1 {
+        for (index, &pixel) in picture.pixels().iter().enumerate() {
+            let (x, y) = (index % picture.width(), index / picture.width());
+            if x < available.0 && y < available.1 {
                 canvas.mix(left + x, top + y, [0; 3], f32::from(pixel) / 255.0);
             }
         }

@@ -62,7 +62,7 @@ impl Canvas {
         self.line(&corners, thickness, colour);
     }
 
-    /// Writes a text whose capitals are `size` pixels high, their top at `top`; answers where it ends.
+    /// Writes a text whose capitals are `size` pixels high, their top at `top`. Returns the right end.
     pub fn text(&mut self, text: &str, left: f32, top: f32, size: f32, colour: Colour) -> f32 {
         let scale = size / font::CAPITAL;
         let mut x = left;

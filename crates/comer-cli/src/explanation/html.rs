@@ -17,7 +17,7 @@ pub fn html(title: &str, view: &View, choice: &Choice) -> Result<String> {
     let formula = words.join(" ");
     // A formula that is not LaTeX still has its tokens below.
     let drawn = mathml(&formula).unwrap_or_default();
-    // Nothing in the data is to end the script that holds it.
+    // The data must not contain the end of the script element.
     let data = data(view, choice)?.to_string().replace('<', "\\u003c");
     Ok(format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

@@ -113,7 +113,7 @@ pub fn percent(probability: f32) -> String {
     format!("{:.1} %", 100.0 * probability)
 }
 
-/// The likeliest other tokens with their percents, as many as fit.
+/// The most likely alternatives with their percentages, as many as fit.
 pub fn others(panel: &Panel, width: f32) -> String {
     let mut text = String::new();
     for (token, probability) in panel.runners_up.iter().filter(|(_, probability)| *probability >= 0.0005) {

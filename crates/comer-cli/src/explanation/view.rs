@@ -46,7 +46,7 @@ impl Map {
         }
     }
 
-    /// The darkest tint: dark enough to tell shades apart, light enough for ink to be seen on it.
+    /// The darkest tint: dark enough to distinguish shades, light enough for ink to be visible.
     pub fn tint(self) -> Colour {
         match self {
             Self::Attention => [240, 120, 20],
@@ -96,7 +96,7 @@ pub struct View<'a> {
 /// One step, ready to be drawn.
 pub struct Panel {
     pub token: String,
-    /// Where the token stands in the formula; none where it ends.
+    /// Position of the token in the formula; none for the end token.
     pub index: Option<usize>,
     pub probability: f32,
     pub runners_up: Vec<(String, f32)>,
@@ -215,7 +215,7 @@ fn shade(map: Map, value: f32, least: f32, most: f32) -> f32 {
     match map {
         // Attention is often spread thin: its root shows that too.
         Map::Attention => share.sqrt(),
-        // The refinement of what nobody has read yet lies in the middle of its range: it is to stay light.
+        // Without coverage, the refinement is in the middle of its range and should be light.
         Map::Refinement => share.powf(1.7),
         Map::Coverage => share,
     }

@@ -1,11 +1,11 @@
-//! The program itself: it holds under many clients, and ends when it is told to.
+//! End-to-end tests of `comer serve`: load and shutdown.
 
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
 use comer::Ink;
-use comer_testing::http::{Client, ask};
+use comer_testing::http::{Client, request};
 use comer_testing::server::{Server, tiny_model};
 use comer_testing::{load, sample};
 
@@ -21,10 +21,10 @@ fn many_clients_do_no_harm() {
     let figures = load::run(&server, 64, &pictures, "?greedy=1", second, 4 * second);
     assert!(figures.statuses.keys().all(|&status| status < 500 || status == 503), "{figures:?}");
     assert_eq!(figures.unanswered, 0, "{figures:?}");
-    assert!(figures.statuses[&200] > 20 && figures.left > 0, "{figures:?}");
+    assert!(figures.statuses[&200] > 20 && figures.disconnected > 0, "{figures:?}");
     // The queue becomes empty.
     let is_idle = || {
-        let health = ask(server.address, "GET", "/api/health", "", b"").json();
+        let health = request(server.address, "GET", "/api/health", "", b"").json();
         health["running"] == 0 && health["waiting"] == 0
     };
     let idle = (0..3_000).any(|_| {
@@ -62,11 +62,11 @@ fn sigterm_ends_it_after_the_current_request() {
         ink.len()
     );
     client.write(head.as_bytes()).unwrap();
-    // The server asks for the body once it has begun to handle the request.
+    // The server sends 100 Continue when it starts to handle the request.
     assert_eq!(client.receive().unwrap().status, 100);
     client.write(&ink[..100]).unwrap();
-    let told = Command::new("kill").args(["-TERM", &server.process.id().to_string()]).status().unwrap();
-    assert!(told.success());
+    let killed = Command::new("kill").args(["-TERM", &server.process.id().to_string()]).status().unwrap();
+    assert!(killed.success());
     // New connections are refused once it has stopped listening.
     while TcpStream::connect(server.address).is_ok() {
         std::thread::sleep(Duration::from_millis(5));

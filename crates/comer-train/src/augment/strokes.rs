@@ -1,5 +1,4 @@
-//! Writes ink anew, as another hand might have: symbols borrowed from others, moved and resized, the whole turned,
-//! slanted and stretched.
+//! Augmentation of strokes: symbols of other writers, moved and scaled symbols; rotation, slant and stretch of the formula.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +11,30 @@ use super::{between, factor};
 use crate::recipe::Augmentation;
 use crate::sample::Sample;
 
-/// Every written symbol of the samples by its name, to be borrowed.
-pub struct Hands<'a> {
+/// The written symbols of all samples by token, as replacements for each other.
+pub struct SymbolDonors<'a> {
     symbols: BTreeMap<TokenId, Vec<(&'a Ink, &'a InkSymbol)>>,
 }
 
-impl<'a> Hands<'a> {
-    /// The symbols of all samples that have strokes.
-    pub fn of(samples: &'a [Sample]) -> Self {
+impl<'a> SymbolDonors<'a> {
+    /// The symbols of all samples with strokes.
+    pub fn new(samples: &'a [Sample]) -> Self {
         let mut symbols: BTreeMap<TokenId, Vec<(&Ink, &InkSymbol)>> = BTreeMap::new();
         for sample in samples {
             let Some(ink) = &sample.ink else { continue };
             for symbol in ink.symbols() {
-                let name = name(symbol, &sample.strokes);
-                if name != PAD {
-                    symbols.entry(name).or_default().push((ink, symbol));
+                let token = token_of(symbol, &sample.strokes);
+                if token != PAD {
+                    symbols.entry(token).or_default().push((ink, symbol));
                 }
             }
         }
         Self { symbols }
     }
 
-    /// Any hand's strokes of a symbol.
-    fn borrow(&self, name: TokenId, random: &mut impl Rng) -> Option<Vec<Stroke>> {
-        let others = self.symbols.get(&name)?;
+    /// The strokes of a random symbol with this token.
+    fn borrow(&self, token: TokenId, random: &mut impl Rng) -> Option<Vec<Stroke>> {
+        let others = self.symbols.get(&token)?;
         let (ink, symbol) = others[random.random_range(0..others.len())];
         Some(strokes_of(symbol, ink))
     }
@@ -45,38 +44,38 @@ fn strokes_of(symbol: &InkSymbol, ink: &Ink) -> Vec<Stroke> {
     symbol.strokes.iter().map(|&stroke| ink.strokes()[stroke].clone()).collect()
 }
 
-/// The name of a symbol, which all of its strokes have.
-fn name(symbol: &InkSymbol, strokes: &[TokenId]) -> TokenId {
+/// The token of a symbol, which all of its strokes have.
+fn token_of(symbol: &InkSymbol, strokes: &[TokenId]) -> TokenId {
     symbol.strokes.first().map_or(PAD, |&stroke| strokes[stroke])
 }
 
-/// Ink as another hand might have written it, and the symbol that each of its strokes belongs to.
-pub(super) fn rewrite(
+/// The augmented ink, and the symbol of each of its strokes.
+pub(super) fn augment_strokes(
     ink: &Ink,
-    names: &[TokenId],
-    hands: &Hands,
+    tokens: &[TokenId],
+    donors: &SymbolDonors,
     recipe: &Augmentation,
     random: &mut impl Rng,
 ) -> comer::Result<(Ink, Vec<TokenId>)> {
-    let mut strokes: Vec<(Stroke, TokenId)> = Vec::with_capacity(names.len());
-    let mut taken = vec![false; names.len()];
+    let mut strokes: Vec<(Stroke, TokenId)> = Vec::with_capacity(tokens.len());
+    let mut in_symbol = vec![false; tokens.len()];
     for symbol in ink.symbols() {
-        let name = name(symbol, names);
-        symbol.strokes.iter().for_each(|&stroke| taken[stroke] = true);
-        let mut written = strokes_of(symbol, ink);
+        let token = token_of(symbol, tokens);
+        symbol.strokes.iter().for_each(|&stroke| in_symbol[stroke] = true);
+        let mut own = strokes_of(symbol, ink);
         if recipe.borrow > 0.0
             && random.random::<f64>() < recipe.borrow
-            && let Some(other) = hands.borrow(name, random)
+            && let Some(other) = donors.borrow(token, random)
         {
-            written = fit(other, Bounds::of(&written));
+            own = fit(other, Bounds::of(&own));
         }
         if recipe.jitter > 0.0 || recipe.symbol_scale > 1.0 {
-            shift(&mut written, recipe, random);
+            shift(&mut own, recipe, random);
         }
-        strokes.extend(written.into_iter().map(|stroke| (stroke, name)));
+        strokes.extend(own.into_iter().map(|stroke| (stroke, token)));
     }
-    let loose = ink.strokes().iter().zip(names).zip(taken).filter(|(_, taken)| !taken);
-    strokes.extend(loose.map(|((stroke, &name), _)| (stroke.clone(), name)));
+    let others = ink.strokes().iter().zip(tokens).zip(in_symbol).filter(|(_, in_symbol)| !in_symbol);
+    strokes.extend(others.map(|((stroke, &token), _)| (stroke.clone(), token)));
 
     let angle = between(-recipe.rotation, recipe.rotation, random).to_radians();
     let slant = between(-recipe.slant, recipe.slant, random).to_radians().tan();
@@ -86,11 +85,11 @@ pub(super) fn rewrite(
         let (x, y) = ((point.x + slant * point.y) * stretch, point.y);
         *point = Point { x: cosine * x - sine * y, y: sine * x + cosine * y };
     }
-    let (strokes, names) = strokes.into_iter().unzip();
-    Ok((Ink::new(strokes)?.with_scale(ink.scale()), names))
+    let (strokes, tokens) = strokes.into_iter().unzip();
+    Ok((Ink::new(strokes)?.with_scale(ink.scale()), tokens))
 }
 
-/// The box around strokes.
+/// The bounding box of strokes.
 #[derive(Clone, Copy)]
 struct Bounds {
     middle: Point,
@@ -110,27 +109,27 @@ impl Bounds {
     }
 }
 
-/// Brings strokes into a box, in their own proportions where these are not too far from the box's: a root must reach
-/// over what it is of, and a digit should stay one.
-fn fit(mut strokes: Vec<Stroke>, place: Bounds) -> Vec<Stroke> {
+/// Fits strokes into a box. Their proportions change towards those of the box by at most 1.5: a root must reach over its
+/// radicand, but a digit must stay legible.
+fn fit(mut strokes: Vec<Stroke>, target: Bounds) -> Vec<Stroke> {
     const MOST: f64 = 1.5;
     let own = Bounds::of(&strokes);
-    let sides = [place, own].map(|bounds| bounds.width.max(bounds.height));
-    // A dot has no size to change.
+    let sides = [target, own].map(|bounds| bounds.width.max(bounds.height));
+    // A dot has no size.
     let longest = if sides[1] > 0.0 { sides[0] / sides[1] } else { 1.0 };
-    let along = |place: f64, own: f64| match place / own {
+    let along = |target: f64, own: f64| match target / own {
         factor if factor.is_finite() && factor > 0.0 => factor.clamp(longest / MOST, longest * MOST),
         _ => longest,
     };
-    let (across, down) = (along(place.width, own.width), along(place.height, own.height));
+    let (across, down) = (along(target.width, own.width), along(target.height, own.height));
     transform(&mut strokes, |point| Point {
-        x: place.middle.x + (point.x - own.middle.x) * across,
-        y: place.middle.y + (point.y - own.middle.y) * down,
+        x: target.middle.x + (point.x - own.middle.x) * across,
+        y: target.middle.y + (point.y - own.middle.y) * down,
     });
     strokes
 }
 
-/// Moves and resizes the strokes of one symbol about their middle.
+/// Moves the strokes of one symbol and scales them about their centre.
 fn shift(strokes: &mut [Stroke], recipe: &Augmentation, random: &mut impl Rng) {
     let Bounds { middle, width, height } = Bounds::of(strokes);
     let scale = factor(recipe.symbol_scale, random);
@@ -157,7 +156,7 @@ mod tests {
         Stroke { points: points.iter().map(|&(x, y)| Point { x, y }).collect() }
     }
 
-    /// A symbol 7 of one stroke and a symbol 8 of two, and a stroke of which nothing is known.
+    /// A symbol 7 with one stroke, a symbol 8 with two, and a stroke without a symbol.
     fn sample(size: f64) -> Sample {
         let strokes = [
             &[(0.0, 0.0), (1.0, 2.0)][..],
@@ -175,16 +174,17 @@ mod tests {
     }
 
     #[test]
-    fn borrowed_symbols_take_the_place_and_the_size_of_the_own_ones() {
+    fn borrowed_symbols_have_the_position_and_size_of_the_originals() {
         let samples = [sample(10.0), sample(350.0)];
-        let hands = Hands::of(&samples);
+        let donors = SymbolDonors::new(&samples);
         let recipe = Augmentation { borrow: 1.0, ..Augmentation::default() };
         for seed in 0..8 {
             let (own, mut random) = (&samples[0], ChaCha8Rng::seed_from_u64(seed));
             let ink = own.ink.as_ref().unwrap();
-            let (written, names) = rewrite(ink, &own.strokes, &hands, &recipe, &mut random).unwrap();
-            assert_eq!(names, own.strokes);
-            for (a, b) in written.strokes().iter().zip(ink.strokes()) {
+            let (augmented, tokens) =
+                augment_strokes(ink, &own.strokes, &donors, &recipe, &mut random).unwrap();
+            assert_eq!(tokens, own.strokes);
+            for (a, b) in augmented.strokes().iter().zip(ink.strokes()) {
                 let (a, b) = (Bounds::of(std::slice::from_ref(a)), Bounds::of(std::slice::from_ref(b)));
                 let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
                 assert!(near(a.width, b.width) && near(a.height, b.height) && near(a.middle.x, b.middle.x));
@@ -194,12 +194,12 @@ mod tests {
 
     #[test]
     fn a_symbol_keeps_its_proportions_within_limits() {
-        let place = Bounds { middle: Point { x: 0.0, y: 0.0 }, width: 100.0, height: 10.0 };
-        let bounds = Bounds::of(&fit(vec![line(&[(0.0, 0.0), (1.0, 1.0)])], place));
+        let target = Bounds { middle: Point { x: 0.0, y: 0.0 }, width: 100.0, height: 10.0 };
+        let bounds = Bounds::of(&fit(vec![line(&[(0.0, 0.0), (1.0, 1.0)])], target));
         assert!((bounds.width - 100.0).abs() < 1e-9 && (bounds.height - 100.0 / 1.5).abs() < 1e-9);
-        let bounds = Bounds::of(&fit(vec![line(&[(5.0, 5.0), (5.0, 9.0)])], place));
-        assert!(bounds.width == 0.0 && (bounds.height - 100.0 / 1.5).abs() < 1e-9, "a bar stays one");
-        let dot = fit(vec![line(&[(3.0, 4.0)])], place);
+        let bounds = Bounds::of(&fit(vec![line(&[(5.0, 5.0), (5.0, 9.0)])], target));
+        assert!(bounds.width == 0.0 && (bounds.height - 100.0 / 1.5).abs() < 1e-9, "a bar stays a bar");
+        let dot = fit(vec![line(&[(3.0, 4.0)])], target);
         assert_eq!(dot, [line(&[(0.0, 0.0)])]);
     }
 }

@@ -1,4 +1,4 @@
-//! Batch norm, ReLU and dropout over rows of channels, one row for each pixel, forward and backward.
+//! Batch norm, ReLU and dropout over `[pixels][channels]`, forward and backward.
 #![allow(
     clippy::needless_range_loop,
     reason = "loops over several slices of one length; iterators over all of them hide that"
@@ -6,13 +6,13 @@
 
 use rayon::prelude::*;
 
-use super::norm::{Drop, Statistics};
+use super::norm::{Dropout, Statistics};
 use super::simd::vectorised;
 
-/// Rows whose sums are taken together: a fixed number, so that results do not depend on the number of threads.
+/// Rows per partial sum: fixed, so that results do not depend on the number of threads.
 const ROWS: usize = 128;
 
-/// Channels that are summed side by side.
+/// Channels that are summed at once.
 const LANES: usize = 16;
 
 /// `y = weight * (x - mean) / deviation + bias` for each channel, then ReLU, then dropout.
@@ -21,10 +21,10 @@ pub(super) struct BatchNorm<'a> {
     pub weight: &'a [f32],
     pub bias: &'a [f32],
     pub relu: bool,
-    pub drop: Option<Drop>,
+    pub dropout: Option<Dropout>,
 }
 
-/// The statistics of each channel of rows that follow each other.
+/// The statistics of each channel of `[pixels][channels]`.
 pub(super) fn statistics(values: &[f32], channels: usize) -> Vec<Statistics> {
     let partial = |rows: &[f32]| {
         let (mut mean, mut squares) = (vec![0f32; channels], vec![0f32; channels]);
@@ -51,7 +51,7 @@ pub(super) fn statistics(values: &[f32], channels: usize) -> Vec<Statistics> {
     for c in 0..channels {
         let part = |(count, mean, _): &(usize, Vec<f32>, _)| *count as f64 * f64::from(mean[c]);
         let mean = partials.iter().map(part).sum::<f64>() / total;
-        // The squares around the mean of all are those around the part's own and the square of the distance of the two.
+        // The sum of squares around the total mean is that around the mean of the part plus count * (difference of means)^2.
         let part = |(count, own, squares): &(usize, Vec<f32>, Vec<f32>)| {
             f64::from(squares[c]) + *count as f64 * (f64::from(own[c]) - mean).powi(2)
         };
@@ -90,7 +90,7 @@ fn lane_statistics<const LANES: usize>(
     squares.copy_from_slice(&sums);
 }
 
-/// The numbers of a row from `first` on.
+/// The values of a row from `first` on.
 #[inline(always)]
 fn lanes<const LANES: usize>(row: &[f32], first: usize) -> &[f32; LANES] {
     row[first..].first_chunk().expect("a row of all channels")
@@ -101,7 +101,7 @@ impl BatchNorm<'_> {
         self.weight.len()
     }
 
-    /// Normalises rows that follow each other into rows that lie `stride` apart.
+    /// Normalises contiguous rows into rows that lie `stride` apart.
     pub fn forward(&self, statistics: &[Statistics], values: &[f32], output: &mut [f32], stride: usize) {
         let channels = self.channels();
         let scale: Vec<f32> =
@@ -121,10 +121,10 @@ impl BatchNorm<'_> {
                         for c in 0..channels {
                             output[c] = (values[c] * scale[c] + shift[c]).max(least);
                         }
-                        if let Some(drop) = self.drop {
+                        if let Some(dropout) = self.dropout {
                             let first = (part * ROWS + row) * channels;
                             for c in 0..channels {
-                                output[c] *= drop.factor(first + c);
+                                output[c] *= dropout.factor(first + c);
                             }
                         }
                     }
@@ -178,8 +178,8 @@ impl BatchNorm<'_> {
         (weight, bias)
     }
 
-    /// Turns the gradient of the output into that of the normalised numbers, in place. Returns, for parts of the rows, the
-    /// sums of each channel and those of its products with the numbers less their mean.
+    /// Turns the gradient of the output into that of the normalised values, in place. Returns for parts of the rows and each
+    /// channel the sum of the gradient and the sum of its product with the values minus their mean.
     fn activation_backward(
         &self,
         statistics: &[Statistics],
@@ -189,9 +189,9 @@ impl BatchNorm<'_> {
     ) -> Vec<Vec<f32>> {
         let channels = self.channels();
         let mean: Vec<f32> = statistics.iter().map(|s| s.mean).collect();
-        // What is above zero was neither cut off nor dropped.
+        // Outputs above zero passed both ReLU and dropout.
         let (least, factor) = match self.relu {
-            true => (0.0, self.drop.map_or(1.0, |drop| drop.scale)),
+            true => (0.0, self.dropout.map_or(1.0, |dropout| dropout.scale)),
             false => (f32::NEG_INFINITY, 1.0),
         };
         let parts = gradient.par_chunks_mut(ROWS * channels).zip(values.par_chunks(ROWS * channels));
@@ -221,9 +221,9 @@ impl BatchNorm<'_> {
 /// ReLU and dropout of some rows.
 struct Activation<'a> {
     channels: usize,
-    /// From one row of the output to the next.
+    /// Distance between rows of the output.
     stride: usize,
-    /// Outputs above had their gradient multiplied by the factor, others have none.
+    /// The gradient of outputs above this is multiplied by `factor`; that of others is 0.
     least: f32,
     factor: f32,
     gradient: &'a mut [f32],

@@ -1,23 +1,23 @@
-//! Memory that is used again from step to step: fresh pages from the system cost more than some of the layers.
+//! Buffers that are reused from step to step: new pages from the system cost more than some of the layers.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-/// Numbers that are kept for later at most.
-const MOST_KEPT: usize = 1 << 28;
+/// Maximum number of values in the pool.
+const MAX_POOLED: usize = 1 << 28;
 
-/// Buffers that nobody uses, by their capacity.
-static KEPT: Mutex<Kept> = Mutex::new(Kept { buffers: BTreeMap::new(), total: 0 });
+/// Unused buffers by capacity.
+static POOL: Mutex<BufferPool> = Mutex::new(BufferPool { buffers: BTreeMap::new(), total: 0 });
 
-struct Kept {
+struct BufferPool {
     buffers: BTreeMap<usize, Vec<Vec<f32>>>,
     total: usize,
 }
 
-impl Kept {
-    /// A buffer of at least this capacity and at most half more.
-    fn take(&mut self, capacity: usize) -> Option<Vec<f32>> {
+impl BufferPool {
+    /// A buffer of at least this capacity and at most 1.5 times as much.
+    fn acquire(&mut self, capacity: usize) -> Option<Vec<f32>> {
         let (&found, list) = self.buffers.range_mut(capacity..=capacity + capacity / 2).next()?;
         let buffer = list.pop();
         if list.is_empty() {
@@ -27,24 +27,25 @@ impl Kept {
         buffer
     }
 
-    fn give(&mut self, buffer: Vec<f32>) {
-        if self.total + buffer.capacity() <= MOST_KEPT {
+    fn release(&mut self, buffer: Vec<f32>) {
+        if self.total + buffer.capacity() <= MAX_POOLED {
             self.total += buffer.capacity();
             self.buffers.entry(buffer.capacity()).or_default().push(buffer);
         }
     }
 }
 
-/// Numbers on loan; the memory is kept for the next buffer.
+/// Values whose memory returns to the pool when they are dropped.
 pub(super) struct Buffer(Vec<f32>);
 
 impl Buffer {
-    /// `length` numbers that mean nothing yet.
+    /// `length` values with undefined contents.
     pub fn new(length: usize) -> Self {
-        // Few different capacities, so that batches of different sizes find each other's buffers.
+        // Few different capacities, so that batches of different sizes can share buffers.
         let step = (length.next_power_of_two() / 8).max(16);
-        let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).take(length.next_multiple_of(step));
-        let mut buffer = kept.unwrap_or_else(|| Vec::with_capacity(length.next_multiple_of(step)));
+        let pooled =
+            POOL.lock().unwrap_or_else(PoisonError::into_inner).acquire(length.next_multiple_of(step));
+        let mut buffer = pooled.unwrap_or_else(|| Vec::with_capacity(length.next_multiple_of(step)));
         buffer.resize(length, 0.0);
         Self(buffer)
     }
@@ -59,7 +60,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.0);
-        KEPT.lock().unwrap_or_else(PoisonError::into_inner).give(buffer);
+        POOL.lock().unwrap_or_else(PoisonError::into_inner).release(buffer);
     }
 }
 
@@ -82,13 +83,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_used_again_for_buffers_of_about_the_same_size() {
-        let mut kept = Kept { buffers: BTreeMap::new(), total: 0 };
-        kept.give(Vec::with_capacity(1000));
-        assert!(kept.take(1001).is_none(), "too small");
-        assert!(kept.take(600).is_none(), "much too large");
-        assert_eq!(kept.take(700).map(|buffer| buffer.capacity()), Some(1000));
-        assert!(kept.take(700).is_none() && kept.total == 0);
+    fn memory_is_reused_for_buffers_of_similar_size() {
+        let mut pool = BufferPool { buffers: BTreeMap::new(), total: 0 };
+        pool.release(Vec::with_capacity(1000));
+        assert!(pool.acquire(1001).is_none(), "too small");
+        assert!(pool.acquire(600).is_none(), "much too large");
+        assert_eq!(pool.acquire(700).map(|buffer| buffer.capacity()), Some(1000));
+        assert!(pool.acquire(700).is_none() && pool.total == 0);
         assert_eq!(Buffer::zeros(70).iter().filter(|&&x| x == 0.0).count(), 70);
     }
 }

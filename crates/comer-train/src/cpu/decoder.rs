@@ -1,6 +1,6 @@
 //! The decoder for training on a CPU: from the DenseNet's features to the loss, and back.
 //!
-//! Linear maps run over the tokens of all sequences at once, attention over each sequence for itself.
+//! Linear layers process the tokens of all sequences at once, attention each sequence separately.
 
 use comer::internal::TokenId;
 use comer::internal::position::{encode, frequencies, share};
@@ -9,178 +9,190 @@ use rayon::prelude::*;
 
 use super::attention::{SelfAttention, SelfTape};
 use super::cross::{CrossAttention, CrossTape};
-use super::densenet::{Features, NormStatistics};
-use super::linear::{LayerNorm, LayerNormTape, Linear, activate, add, deactivate, dropped, entry, join};
-use super::loss::{Loss, cross_entropy, symbol_entropy};
+use super::decoder_batch::{DecoderBatch, Site};
+use super::densenet::{EncoderFeatures, NormStatistics};
+use super::linear::{
+    LayerNorm, LayerNormTape, Linear, add, entry, relu_dropout, relu_dropout_backward, residual,
+    residual_backward,
+};
+use super::loss::{Loss, cross_entropy, symbol_cross_entropy};
 use super::product::Matrix;
-use super::scene::{Scene, Site};
 
-/// What the decoder's pass gave.
-pub(super) struct Decoded {
+/// The output of the forward and backward pass.
+pub(super) struct DecoderOutput {
     pub loss: Loss,
     pub gradients: Weights,
     pub statistics: Vec<NormStatistics>,
-    /// The gradient of the features' rows.
+    /// The gradient of the features.
     pub features: Vec<f32>,
-    /// The loss of the cells' symbols.
-    pub symbols: f64,
+    /// The loss over the symbols of the cells.
+    pub symbol_loss: f64,
 }
 
 struct LayerTape {
     input: Vec<f32>, // [tokens][d_model], as are the others
-    words: SelfTape,
-    words_norm: LayerNormTape,
+    self_attention: SelfTape,
+    self_norm: LayerNormTape,
     middle: Vec<f32>,
-    cells: CrossTape,
-    cells_norm: LayerNormTape,
+    cross_attention: CrossTape,
+    cross_norm: LayerNormTape,
     last: Vec<f32>,
     inner: Vec<f32>, // [tokens][feed_forward]
     feed_forward_norm: LayerNormTape,
 }
 
-/// Forward and backward, from the features of the scene's pictures.
-pub(super) fn read(
-    scene: &Scene,
-    features: &Features,
+/// The forward and backward pass, from the features of the pictures.
+pub(super) fn forward_backward(
+    batch: &DecoderBatch,
+    features: &EncoderFeatures,
     smoothing: f32,
     symbols: Option<(f32, &[TokenId])>,
-) -> Decoded {
+) -> DecoderOutput {
     let mut gradients = Weights::new();
-    let cells = Linear::new(scene.weights, "encoder.projection").forward(feature_rows(features));
-    let named = symbols.map(|(weight, symbols)| name_cells(scene, &cells, symbols, weight, &mut gradients));
-    let (memory, memory_tape) = look(scene, cells);
-    let (mut x, word_tapes) = embed(scene);
-    let mut tapes: Vec<LayerTape> = Vec::with_capacity(scene.config.decoder_layers);
-    for index in 0..scene.config.decoder_layers {
-        let layer = Layer { scene, memory: &memory, index };
-        let previous = tapes.last().map(|tape| &tape.cells);
+    let cells = Linear::new(batch.weights, "encoder.projection").forward(feature_rows(features));
+    let symbol_output =
+        symbols.map(|(weight, symbols)| symbol_loss(batch, &cells, symbols, weight, &mut gradients));
+    let (memory, memory_tape) = memory_forward(batch, cells);
+    let (mut x, embedding_tapes) = embed(batch);
+    let mut tapes: Vec<LayerTape> = Vec::with_capacity(batch.config.decoder_layers);
+    for index in 0..batch.config.decoder_layers {
+        let layer = Layer { batch, memory: &memory, index };
+        let previous = tapes.last().map(|tape| &tape.cross_attention);
         let (output, tape) = layer.forward(x, previous);
         x = output;
         tapes.push(tape);
     }
-    let output = Linear::new(scene.weights, "decoder.output");
-    let d = scene.config.d_model;
-    let x = Matrix::rows(&x, scene.tokens, d, d);
+    let output = Linear::new(batch.weights, "decoder.output");
+    let d = batch.config.d_model;
+    let x = Matrix::rows(&x, batch.tokens, d, d);
     let mut logits = output.forward(x);
-    let loss = cross_entropy(scene, &mut logits, smoothing);
-    output.note(x, &logits, &mut gradients);
-    let mut gradient = output.back(&logits);
+    let loss = cross_entropy(batch, &mut logits, smoothing);
+    output.insert_grad(x, &logits, &mut gradients);
+    let mut gradient = output.backward(&logits);
 
     let mut memory_gradient = vec![0.0; memory.len()];
-    let mut later = Vec::new();
+    let mut attention_gradients = Vec::new();
     let mut statistics = Vec::new();
     while let Some(tape) = tapes.pop() {
-        let layer = Layer { scene, memory: &memory, index: tapes.len() };
-        let previous = tapes.last().map(|tape| &tape.cells);
-        later = layer.backward(&tape, previous, &later, &mut gradient, &mut memory_gradient, &mut gradients);
-        statistics.extend(tape.cells.statistics());
+        let layer = Layer { batch, memory: &memory, index: tapes.len() };
+        let previous = tapes.last().map(|tape| &tape.cross_attention);
+        attention_gradients = layer.backward(
+            &tape,
+            previous,
+            &attention_gradients,
+            &mut gradient,
+            &mut memory_gradient,
+            &mut gradients,
+        );
+        statistics.extend(tape.cross_attention.statistics());
     }
     statistics.reverse();
-    embed_back(scene, &word_tapes, gradient, &mut gradients);
-    let (symbols, further) = named.unwrap_or_default();
-    let features = look_back(scene, features, &memory_tape, memory_gradient, &further, &mut gradients);
-    Decoded { loss, gradients, statistics, features, symbols }
+    embed_backward(batch, &embedding_tapes, gradient, &mut gradients);
+    let (symbol_loss, symbol_gradient) = symbol_output.unwrap_or_default();
+    let features =
+        memory_backward(batch, features, &memory_tape, memory_gradient, &symbol_gradient, &mut gradients);
+    DecoderOutput { loss, gradients, statistics, features, symbol_loss }
 }
 
-/// The loss of naming the symbol of each cell, and the gradient of the cells, `[cells][d_model]`.
-fn name_cells(
-    scene: &Scene,
+/// The loss of classifying the symbol of each cell, and the gradient of the cells, `[cells][d_model]`.
+fn symbol_loss(
+    batch: &DecoderBatch,
     cells: &[f32],
     symbols: &[TokenId],
     weight: f32,
     gradients: &mut Weights,
 ) -> (f64, Vec<f32>) {
-    let d = scene.config.d_model;
-    let linear = Linear::new(scene.weights, "symbols");
+    let d = batch.config.d_model;
+    let linear = Linear::new(batch.weights, "symbols");
     let rows = Matrix::rows(cells, cells.len() / d, d, d);
     let mut logits = linear.forward(rows);
-    let loss = symbol_entropy(&mut logits, symbols, weight);
-    linear.note(rows, &logits, gradients);
-    (loss, linear.back(&logits))
+    let loss = symbol_cross_entropy(&mut logits, symbols, weight);
+    linear.insert_grad(rows, &logits, gradients);
+    (loss, linear.backward(&logits))
 }
 
-/// The features, projected to the decoder's width, with the places of the cells added: `[cells][d_model]`
-fn look(scene: &Scene, mut cells: Vec<f32>) -> (Vec<f32>, LayerNormTape) {
-    let d = scene.config.d_model;
+/// The memory that the decoder attends to: the projected features plus positional encodings, normalised:
+/// `[cells][d_model]`
+fn memory_forward(batch: &DecoderBatch, mut cells: Vec<f32>) -> (Vec<f32>, LayerNormTape) {
+    let d = batch.config.d_model;
     let frequencies = frequencies(d / 2);
-    for place in scene.cells.pictures() {
+    for region in batch.cells.pictures() {
         let axis = |length: usize| -> Vec<f32> {
             (1..=length).flat_map(|part| encode(share(part, length), &frequencies)).collect()
         };
-        let (columns, rows) = (axis(place.width), axis(place.height));
-        let cells = cells[place.start * d..].chunks_exact_mut(d).take(place.height * place.width);
+        let (columns, rows) = (axis(region.width), axis(region.height));
+        let cells = cells[region.start * d..].chunks_exact_mut(d).take(region.height * region.width);
         for (index, cell) in cells.enumerate() {
-            let (y, x) = (index / place.width, index % place.width);
+            let (y, x) = (index / region.width, index % region.width);
             add(&mut cell[..d / 2], &columns[x * (d / 2)..]);
             add(&mut cell[d / 2..], &rows[y * (d / 2)..]);
         }
     }
-    LayerNorm::new(scene.weights, "encoder.norm").forward(cells)
+    LayerNorm::new(batch.weights, "encoder.norm").forward(cells)
 }
 
-/// The gradient of the features' rows; `further` is added to that of the projected features.
-fn look_back(
-    scene: &Scene,
-    features: &Features,
+/// The gradient of the features; `symbol_gradient` is added to that of the projected features.
+fn memory_backward(
+    batch: &DecoderBatch,
+    features: &EncoderFeatures,
     tape: &LayerNormTape,
     mut gradient: Vec<f32>,
-    further: &[f32],
+    symbol_gradient: &[f32],
     gradients: &mut Weights,
 ) -> Vec<f32> {
-    LayerNorm::new(scene.weights, "encoder.norm").backward(tape, &mut gradient, gradients);
-    add(&mut gradient, further);
-    let linear = Linear::new(scene.weights, "encoder.projection");
-    linear.note(feature_rows(features), &gradient, gradients);
-    linear.back(&gradient)
+    LayerNorm::new(batch.weights, "encoder.norm").backward(tape, &mut gradient, gradients);
+    add(&mut gradient, symbol_gradient);
+    let linear = Linear::new(batch.weights, "encoder.projection");
+    linear.insert_grad(feature_rows(features), &gradient, gradients);
+    linear.backward(&gradient)
 }
 
 /// `[cells, channels]`
-fn feature_rows(Features { grid, rows }: &Features) -> Matrix<'_> {
+fn feature_rows(EncoderFeatures { grid, rows }: &EncoderFeatures) -> Matrix<'_> {
     let channels = rows.len() / grid.pixels;
     Matrix::rows(rows, grid.pixels, channels, channels)
 }
 
-/// The tokens' embeddings with their places: `[tokens][d_model]`
-fn embed(scene: &Scene) -> (Vec<f32>, [LayerNormTape; 2]) {
-    let d = scene.config.d_model;
-    let table = &scene.weights["decoder.embedding.weight"].data;
-    let mut words = Vec::with_capacity(scene.tokens * d);
-    for sequence in &scene.sequences {
-        for &token in &sequence.reading.inputs {
-            words.extend_from_slice(&table[usize::from(token) * d..][..d]);
+/// The embeddings of the tokens with positional encodings: `[tokens][d_model]`
+fn embed(batch: &DecoderBatch) -> (Vec<f32>, [LayerNormTape; 2]) {
+    let d = batch.config.d_model;
+    let table = &batch.weights["decoder.embedding.weight"].data;
+    let mut embedded = Vec::with_capacity(batch.tokens * d);
+    for sequence in &batch.sequences {
+        for &token in &sequence.tokens.inputs {
+            embedded.extend_from_slice(&table[usize::from(token) * d..][..d]);
         }
     }
-    let (mut words, first) = LayerNorm::new(scene.weights, "decoder.embedding_norm").forward(words);
-    let steps = scene.sequences.iter().map(|sequence| sequence.steps()).max().unwrap_or(0);
+    let (mut embedded, first) = LayerNorm::new(batch.weights, "decoder.embedding_norm").forward(embedded);
+    let steps = batch.sequences.iter().map(|sequence| sequence.steps()).max().unwrap_or(0);
     let frequencies = frequencies(d);
-    let places: Vec<f32> = (0..steps).flat_map(|step| encode(step as f64, &frequencies)).collect();
-    for part in scene.tokens_of_sequences(&mut words, d) {
-        add(part, &places);
+    let positions: Vec<f32> = (0..steps).flat_map(|step| encode(step as f64, &frequencies)).collect();
+    for part in batch.tokens_of_sequences(&mut embedded, d) {
+        add(part, &positions);
     }
-    let (words, second) = LayerNorm::new(scene.weights, "decoder.input_norm").forward(words);
-    (words, [first, second])
+    let (embedded, second) = LayerNorm::new(batch.weights, "decoder.input_norm").forward(embedded);
+    (embedded, [first, second])
 }
 
-fn embed_back(
-    scene: &Scene,
+fn embed_backward(
+    batch: &DecoderBatch,
     [first, second]: &[LayerNormTape; 2],
     mut gradient: Vec<f32>,
     gradients: &mut Weights,
 ) {
-    let (d, name) = (scene.config.d_model, "decoder.embedding.weight");
-    LayerNorm::new(scene.weights, "decoder.input_norm").backward(second, &mut gradient, gradients);
-    LayerNorm::new(scene.weights, "decoder.embedding_norm").backward(first, &mut gradient, gradients);
-    let table = entry(gradients, name.into(), &scene.weights[name].shape);
-    let tokens = scene.sequences.iter().flat_map(|sequence| &sequence.reading.inputs);
+    let (d, name) = (batch.config.d_model, "decoder.embedding.weight");
+    LayerNorm::new(batch.weights, "decoder.input_norm").backward(second, &mut gradient, gradients);
+    LayerNorm::new(batch.weights, "decoder.embedding_norm").backward(first, &mut gradient, gradients);
+    let table = entry(gradients, name.into(), &batch.weights[name].shape);
+    let tokens = batch.sequences.iter().flat_map(|sequence| &sequence.tokens.inputs);
     for (&token, row) in tokens.zip(gradient.chunks_exact(d)) {
         add(&mut table.data[usize::from(token) * d..][..d], row);
     }
 }
 
-/// One layer: attention to the formula so far, attention to the picture, a feed-forward network; each added to what
-/// came in, then normalised.
+/// One layer: self-attention, cross-attention and a feed-forward network, each as a residual branch with a layer norm after it.
 struct Layer<'a> {
-    scene: &'a Scene<'a>,
+    batch: &'a DecoderBatch<'a>,
     memory: &'a [f32],
     index: usize,
 }
@@ -191,75 +203,91 @@ impl<'a> Layer<'a> {
     }
 
     fn norm(&self, leaf: &str) -> LayerNorm<'a> {
-        LayerNorm::new(self.scene.weights, self.path(leaf))
+        LayerNorm::new(self.batch.weights, self.path(leaf))
     }
 
     fn linear(&self, leaf: &str) -> Linear<'a> {
-        Linear::new(self.scene.weights, self.path(leaf))
+        Linear::new(self.batch.weights, self.path(leaf))
     }
 
-    fn words(&self) -> SelfAttention<'a> {
-        SelfAttention { scene: self.scene, layer: self.index }
+    fn self_attention(&self) -> SelfAttention<'a> {
+        SelfAttention { batch: self.batch, layer: self.index }
     }
 
-    fn cells(&self) -> CrossAttention<'a> {
-        CrossAttention { scene: self.scene, memory: self.memory, layer: self.index }
+    fn cross_attention(&self) -> CrossAttention<'a> {
+        CrossAttention { batch: self.batch, memory: self.memory, layer: self.index }
     }
 
     fn rows<'v>(&self, values: &'v [f32]) -> Matrix<'v> {
-        let width = values.len() / self.scene.tokens;
-        Matrix::rows(values, self.scene.tokens, width, width)
+        let width = values.len() / self.batch.tokens;
+        Matrix::rows(values, self.batch.tokens, width, width)
     }
 
     fn forward(&self, input: Vec<f32>, previous: Option<&CrossTape>) -> (Vec<f32>, LayerTape) {
-        let drop = |site| self.scene.drop(self.index, site);
-        let (mut branch, words) = self.words().forward(&input);
-        join(&mut branch, &input, drop(Site::SelfBranch));
-        let (middle, words_norm) = self.norm("self_attention_norm").forward(branch);
+        let dropout = |site| self.batch.dropout(self.index, site);
+        let (mut branch, self_attention) = self.self_attention().forward(&input);
+        residual(&mut branch, &input, dropout(Site::SelfBranch));
+        let (middle, self_norm) = self.norm("self_attention_norm").forward(branch);
 
-        let (mut branch, cells) = self.cells().forward(&middle, previous);
-        join(&mut branch, &middle, drop(Site::CrossBranch));
-        let (last, cells_norm) = self.norm("cross_attention_norm").forward(branch);
+        let (mut branch, cross_attention) = self.cross_attention().forward(&middle, previous);
+        residual(&mut branch, &middle, dropout(Site::CrossBranch));
+        let (last, cross_norm) = self.norm("cross_attention_norm").forward(branch);
 
         let mut inner = self.linear("expand").forward(self.rows(&last));
-        activate(&mut inner, drop(Site::Inner));
+        relu_dropout(&mut inner, dropout(Site::Inner));
         let mut branch = self.linear("contract").forward(self.rows(&inner));
-        join(&mut branch, &last, drop(Site::FeedForwardBranch));
+        residual(&mut branch, &last, dropout(Site::FeedForwardBranch));
         let (output, feed_forward_norm) = self.norm("feed_forward_norm").forward(branch);
-        let tape =
-            LayerTape { input, words, words_norm, middle, cells, cells_norm, last, inner, feed_forward_norm };
+        let tape = LayerTape {
+            input,
+            self_attention,
+            self_norm,
+            middle,
+            cross_attention,
+            cross_norm,
+            last,
+            inner,
+            feed_forward_norm,
+        };
         (output, tape)
     }
 
-    /// Turns the gradient of the output into that of the input, in place; answers that of the previous layer's attention.
+    /// Turns the gradient of the output into that of the input, in place; returns that of the previous layer's attention.
     fn backward(
         &self,
         tape: &LayerTape,
         previous: Option<&CrossTape>,
-        later: &[Vec<f32>],
+        attention_gradients: &[Vec<f32>],
         gradient: &mut [f32],
         memory: &mut [f32],
         gradients: &mut Weights,
     ) -> Vec<Vec<f32>> {
-        let drop = |site| self.scene.drop(self.index, site);
+        let dropout = |site| self.batch.dropout(self.index, site);
         self.norm("feed_forward_norm").backward(&tape.feed_forward_norm, gradient, gradients);
-        let branch = dropped(gradient, drop(Site::FeedForwardBranch));
+        let branch = residual_backward(gradient, dropout(Site::FeedForwardBranch));
         let (expand, contract) = (self.linear("expand"), self.linear("contract"));
-        contract.note(self.rows(&tape.inner), &branch, gradients);
-        let mut inner = contract.back(&branch);
-        deactivate(&tape.inner, &mut inner, drop(Site::Inner));
-        expand.note(self.rows(&tape.last), &inner, gradients);
-        expand.add_back(&inner, gradient);
+        contract.insert_grad(self.rows(&tape.inner), &branch, gradients);
+        let mut inner = contract.backward(&branch);
+        relu_dropout_backward(&tape.inner, &mut inner, dropout(Site::Inner));
+        expand.insert_grad(self.rows(&tape.last), &inner, gradients);
+        expand.backward_add(&inner, gradient);
 
-        self.norm("cross_attention_norm").backward(&tape.cells_norm, gradient, gradients);
-        let branch = dropped(gradient, drop(Site::CrossBranch));
-        let back = self.cells().backward(&tape.cells, previous, &tape.middle, &branch, later, gradients);
-        add(gradient, &back.x);
-        memory.par_chunks_mut(1 << 14).zip(back.memory.par_chunks(1 << 14)).for_each(|(sum, x)| add(sum, x));
+        self.norm("cross_attention_norm").backward(&tape.cross_norm, gradient, gradients);
+        let branch = residual_backward(gradient, dropout(Site::CrossBranch));
+        let cross = self.cross_attention().backward(
+            &tape.cross_attention,
+            previous,
+            &tape.middle,
+            &branch,
+            attention_gradients,
+            gradients,
+        );
+        add(gradient, &cross.x);
+        memory.par_chunks_mut(1 << 14).zip(cross.memory.par_chunks(1 << 14)).for_each(|(sum, x)| add(sum, x));
 
-        self.norm("self_attention_norm").backward(&tape.words_norm, gradient, gradients);
-        let branch = dropped(gradient, drop(Site::SelfBranch));
-        self.words().backward(&tape.words, &tape.input, &branch, gradient, gradients);
-        back.previous
+        self.norm("self_attention_norm").backward(&tape.self_norm, gradient, gradients);
+        let branch = residual_backward(gradient, dropout(Site::SelfBranch));
+        self.self_attention().backward(&tape.self_attention, &tape.input, &branch, gradient, gradients);
+        cross.previous
     }
 }

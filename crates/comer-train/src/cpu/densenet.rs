@@ -1,26 +1,26 @@
 //! The DenseNet for training on a CPU: forward and backward over plain slices.
 //!
-//! Pixels have their channels side by side. A block works in one buffer: a layer reads the channels so far and writes its
-//! own behind them, so that nothing is ever concatenated, and the gradients of a block add up in one buffer of the same
-//! form. Pictures keep their own sizes.
+//! Channels are the last dimension. A block works in one buffer: a layer reads the channels so far and writes its own
+//! after them, so nothing is concatenated, and the gradients of a block accumulate in one buffer of the same layout.
+//! Pictures are not padded.
 
 use comer::internal::config::{BLOCKS, ModelConfig};
 use comer::internal::weights::Weights;
 use rayon::prelude::*;
 
 use super::buffer::Buffer;
+use super::decoder_batch::split_lengths;
 use super::grid::Grid;
-use super::norm::{Drop, Statistics};
+use super::norm::{Dropout, Statistics};
 use super::pool;
-use super::scene::cut;
 use super::unit::{
     Pixels, Unit, UnitTape, conv1x1, conv1x1_backward, conv1x1_weight_grad, conv3x3, conv3x3_backward,
     conv3x3_weight_grad,
 };
 
-/// Side of the stem's convolution.
+/// Kernel size of the stem.
 const STEM: usize = 7;
-/// Its taps.
+/// Taps of the stem.
 const TAPS: usize = STEM * STEM;
 
 /// The network, its weights borrowed from a model.
@@ -29,20 +29,20 @@ pub struct DenseNet<'a> {
     pub config: &'a ModelConfig,
     /// At least all tensors under `encoder`.
     pub weights: &'a Weights,
-    /// Chooses what is dropped; a step's own number.
+    /// Seed of the dropout; different for each step.
     pub seed: u32,
 }
 
-/// What a batch became.
-pub struct Features {
-    /// Where the pictures lie.
+/// The output of the DenseNet for a batch.
+pub struct EncoderFeatures {
+    /// The layout of the pictures.
     pub grid: Grid,
     /// `[pixels][channels]`
     pub rows: Vec<f32>,
 }
 
-/// What the backward pass needs. Outputs of units lie where the next step reads them.
-pub struct Tape {
+/// What the backward pass needs.
+pub struct DenseNetTape {
     stem: StemTape,
     blocks: Vec<BlockTape>,
     last: UnitTape,
@@ -70,7 +70,7 @@ struct LayerTape {
     grow: UnitTape,
 }
 
-/// A batch norm's statistics: its path, the mean and the biased variance of each channel, the numbers in a channel.
+/// The statistics of a batch norm over a batch.
 pub struct NormStatistics {
     /// The path of the norm in the model file.
     pub path: String,
@@ -78,13 +78,13 @@ pub struct NormStatistics {
     pub mean: Vec<f32>,
     /// The biased variance of each channel.
     pub variance: Vec<f32>,
-    /// How many numbers a channel has.
+    /// Values per channel.
     pub count: usize,
 }
 
 impl DenseNet<'_> {
-    /// Reads pictures: the rows of all their pixels, one picture after the other, in the sizes of `grid`.
-    pub fn forward(&self, pixels: &[f32], pictures: Grid) -> (Features, Tape) {
+    /// The forward pass; `pixels` has the pictures in the layout of `pictures`.
+    pub fn forward(&self, pixels: &[f32], pictures: Grid) -> (EncoderFeatures, DenseNetTape) {
         let stem = self.stem(pixels, &pictures);
         let mut grid = stem.grid.halved();
         let mut rows = Buffer::new(self.config.block_output_channels(0) * grid.pixels);
@@ -120,12 +120,12 @@ impl DenseNet<'_> {
         let (mut values, mut output) = (Buffer::new(rows.len()), Buffer::new(rows.len()));
         values.copy_from_slice(rows);
         let last = self.last().normalise(values, &mut output, self.config.encoder_channels());
-        let features = Features { grid: grid.clone(), rows: output.to_vec() };
-        (features, Tape { stem, blocks, last, features: output })
+        let features = EncoderFeatures { grid: grid.clone(), rows: output.to_vec() };
+        (features, DenseNetTape { stem, blocks, last, features: output })
     }
 
     /// The gradients of all weights from that of the features.
-    pub fn backward(&self, tape: &Tape, features: &[f32]) -> Weights {
+    pub fn backward(&self, tape: &DenseNetTape, features: &[f32]) -> Weights {
         let mut gradients = Weights::new();
         let mut gradient = Buffer::new(features.len());
         gradient.copy_from_slice(features);
@@ -153,7 +153,7 @@ impl DenseNet<'_> {
     }
 
     /// The statistics of every batch norm, for the running ones.
-    pub fn statistics(&self, tape: &Tape) -> Vec<NormStatistics> {
+    pub fn statistics(&self, tape: &DenseNetTape) -> Vec<NormStatistics> {
         let mut list = Vec::new();
         let mut push = |path: String, tape: &UnitTape, grid: &Grid| {
             let part = |of: fn(&Statistics) -> f32| tape.statistics.iter().map(of).collect();
@@ -174,16 +174,16 @@ impl DenseNet<'_> {
         list
     }
 
-    /// A unit with dropout or without; `number` tells units apart.
+    /// A unit with or without dropout; `number` identifies the unit.
     fn unit<'a>(&'a self, path: &'a str, number: usize, drops: bool) -> Unit<'a> {
         let seed = self.seed.wrapping_mul(1009).wrapping_add(number as u32);
         let rate = self.config.encoder_dropout;
-        let drop = (drops && rate > 0.0).then(|| Drop::new(rate, seed));
-        Unit { path, weights: self.weights, relu: true, drop }
+        let dropout = (drops && rate > 0.0).then(|| Dropout::new(rate, seed));
+        Unit { path, weights: self.weights, relu: true, dropout }
     }
 
     fn last(&self) -> Unit<'_> {
-        Unit { path: "encoder.last_norm", weights: self.weights, relu: false, drop: None }
+        Unit { path: "encoder.last_norm", weights: self.weights, relu: false, dropout: None }
     }
 
     fn with_units<R>(&self, block: usize, layer: usize, run: impl FnOnce(Unit, Unit) -> R) -> R {
@@ -193,7 +193,7 @@ impl DenseNet<'_> {
         run(self.unit(&reduce, number + 1, true), self.unit(&grow, number + 2, true))
     }
 
-    /// One dense layer: reads the channels so far, writes its own behind them.
+    /// One dense layer: reads the channels so far and writes its own after them.
     fn layer(&self, (block, layer): (usize, usize), rows: &mut [f32], grid: &Grid) -> LayerTape {
         let inputs = self.config.block_input_channels(block) + layer * self.config.growth_rate;
         let stride = self.config.block_output_channels(block);
@@ -207,7 +207,7 @@ impl DenseNet<'_> {
         })
     }
 
-    /// The backward pass of [`Self::layer`]: takes the gradient of its own channels, adds to that of those before.
+    /// The backward pass of [`Self::layer`]: from the gradient of its own channels, accumulates that of the previous ones.
     fn layer_backward(
         &self,
         (block, layer): (usize, usize),
@@ -263,13 +263,13 @@ fn transition_path(block: usize) -> Option<String> {
     (block + 1 < BLOCKS).then(|| format!("encoder.transitions.{block}"))
 }
 
-/// What the stem's taps see at every second pixel, zeros outside of the pictures: `[pixels][7 * 7]`
+/// The input of the stem at every second pixel (im2col), with zeros outside of the pictures: `[pixels][7 * 7]`
 fn patches(pixels: &[f32], pictures: &Grid, half: &Grid) -> Buffer {
     let mut patches = Buffer::zeros(half.pixels * TAPS);
     let rows = pictures.pictures().iter().zip(half.pictures());
     let rows: Vec<_> =
         rows.flat_map(|(big, small)| (0..small.height).map(move |y| (big, small, y))).collect();
-    let targets = cut(&mut patches, rows.iter().map(|(_, small, _)| small.width * TAPS));
+    let targets = split_lengths(&mut patches, rows.iter().map(|(_, small, _)| small.width * TAPS));
     rows.into_par_iter().zip(targets).for_each(|((big, _, y), target)| {
         for down in 0..STEM {
             let Some(from) = (2 * y + down).checked_sub(STEM / 2).filter(|&from| from < big.height) else {

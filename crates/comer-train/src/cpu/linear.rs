@@ -1,17 +1,17 @@
-//! Linear maps and layer norms over rows of numbers, one row for each token or cell, forward and backward.
+//! Linear layers, layer norms and residual branches over `[tokens or cells][width]`, forward and backward.
 
 use super::simd::vectorised;
 use comer::internal::weights::{Tensor, Weights};
 use rayon::prelude::*;
 
-use super::norm::{Drop, Statistics};
+use super::norm::{Dropout, Statistics};
 use super::product::{Matrix, Threads, multiply};
 use super::softmax::dot;
 
-/// Rows whose sums are taken together: a fixed number, so that results do not depend on the number of threads.
+/// Rows per partial sum: fixed, so that results do not depend on the number of threads.
 const BLOCK: usize = 64;
 
-/// `y = x W^T + b` with the weights of a model file, or some rows of them.
+/// `y = x W^T + b` with weights of the model file, or with some of their rows.
 pub(super) struct Linear<'a> {
     path: String,
     weight: &'a Tensor, // [out, in]
@@ -27,7 +27,7 @@ impl<'a> Linear<'a> {
         Self { path, weight, bias, first: 0, outputs: weight.shape[0] }
     }
 
-    /// Rows `first..first + count` alone.
+    /// The layer with rows `first..first + count` only.
     pub fn rows(self, first: usize, count: usize) -> Self {
         Self { first, outputs: count, ..self }
     }
@@ -50,8 +50,8 @@ impl<'a> Linear<'a> {
         output
     }
 
-    /// Notes the gradients of weights and bias, from the input and the gradient of the output (`[rows][out]`).
-    pub fn note(&self, input: Matrix, gradient: &[f32], gradients: &mut Weights) {
+    /// Stores the gradients of weight and bias, from the input and the gradient of the output (`[rows][out]`).
+    pub fn insert_grad(&self, input: Matrix, gradient: &[f32], gradients: &mut Weights) {
         let (inputs, outputs) = (self.inputs(), self.outputs);
         let left = Matrix::rows(gradient, input.rows, outputs, outputs).transposed();
         let target = &mut entry(gradients, format!("{}.weight", self.path), &self.weight.shape).data;
@@ -61,27 +61,27 @@ impl<'a> Linear<'a> {
     }
 
     /// Adds the gradient of the input (`[rows][in]`) to `sum`.
-    pub fn add_back(&self, gradient: &[f32], sum: &mut [f32]) {
+    pub fn backward_add(&self, gradient: &[f32], sum: &mut [f32]) {
         let rows = gradient.len() / self.outputs;
         let left = Matrix::rows(gradient, rows, self.outputs, self.outputs);
         multiply(sum, self.inputs(), left, self.matrix(), true, Threads::All);
     }
 
     /// The gradient of the input.
-    pub fn back(&self, gradient: &[f32]) -> Vec<f32> {
+    pub fn backward(&self, gradient: &[f32]) -> Vec<f32> {
         let mut result = vec![0.0; gradient.len() / self.outputs * self.inputs()];
-        self.add_back(gradient, &mut result);
+        self.backward_add(gradient, &mut result);
         result
     }
 }
 
-/// The gradient of this name; zeros if there was none.
+/// The gradient of this name, initialised with zeros.
 pub(super) fn entry<'g>(gradients: &'g mut Weights, name: String, shape: &[usize]) -> &'g mut Tensor {
     let zeros = || Tensor { shape: shape.to_vec(), data: vec![0.0; shape.iter().product()] };
     gradients.entry(name).or_insert_with(zeros)
 }
 
-/// The sum of rows of `width` numbers.
+/// The sum over rows of `width` values.
 fn sum_of_rows(values: &[f32], width: usize) -> Vec<f32> {
     let partial = |rows: &[f32]| {
         let mut sum = vec![0.0; width];
@@ -91,14 +91,14 @@ fn sum_of_rows(values: &[f32], width: usize) -> Vec<f32> {
     total(values.par_chunks(BLOCK * width).map(partial).collect(), width)
 }
 
-/// The sum of partial sums, the first one first.
+/// The sum of partial sums, in order.
 fn total(partials: Vec<Vec<f32>>, width: usize) -> Vec<f32> {
     let mut sum = vec![0.0; width];
     partials.iter().for_each(|partial| add(&mut sum, partial));
     sum
 }
 
-/// Adds each number of `values` to the one at its place in `sum`.
+/// `sum += values`, element by element.
 #[inline(always)]
 pub(super) fn add(sum: &mut [f32], values: &[f32]) {
     for (sum, x) in sum.iter_mut().zip(values) {
@@ -113,7 +113,7 @@ pub(super) struct LayerNorm<'a> {
     bias: &'a [f32],
 }
 
-/// What the backward pass needs: what came in, and each row's statistics.
+/// What the backward pass needs: the input and the statistics of each row.
 pub(super) struct LayerNormTape {
     input: Vec<f32>,
     statistics: Vec<Statistics>,
@@ -150,7 +150,7 @@ impl<'a> LayerNorm<'a> {
         (output, LayerNormTape { input, statistics })
     }
 
-    /// Turns the gradient of the output into that of the input, in place, and notes those of weight and bias.
+    /// Turns the gradient of the output into that of the input, in place, and stores those of weight and bias.
     pub fn backward(&self, tape: &LayerNormTape, gradient: &mut [f32], gradients: &mut Weights) {
         let width = self.weight.len();
         let block = |((gradient, input), statistics): ((&mut [f32], &[f32]), &[Statistics])| {
@@ -189,14 +189,14 @@ impl<'a> LayerNorm<'a> {
     }
 }
 
-/// A branch beside what it started from: `y = x + dropped(y)`
-pub(super) fn join(branch: &mut [f32], x: &[f32], drop: Option<Drop>) {
+/// A residual branch: `y = x + dropout(y)`
+pub(super) fn residual(branch: &mut [f32], x: &[f32], dropout: Option<Dropout>) {
     by_blocks(branch, |first, branch| {
         let x = &x[first..][..branch.len()];
-        match drop {
-            Some(drop) => {
-                for (place, (y, &x)) in branch.iter_mut().zip(x).enumerate() {
-                    *y = x + *y * drop.factor(first + place);
+        match dropout {
+            Some(dropout) => {
+                for (index, (y, &x)) in branch.iter_mut().zip(x).enumerate() {
+                    *y = x + *y * dropout.factor(first + index);
                 }
             }
             None => add(branch, x),
@@ -204,24 +204,24 @@ pub(super) fn join(branch: &mut [f32], x: &[f32], drop: Option<Drop>) {
     });
 }
 
-/// The gradient of the branch of [`join`].
-pub(super) fn dropped(gradient: &[f32], drop: Option<Drop>) -> Vec<f32> {
+/// The gradient of the branch of [`residual`].
+pub(super) fn residual_backward(gradient: &[f32], dropout: Option<Dropout>) -> Vec<f32> {
     let mut result = gradient.to_vec();
-    by_blocks(&mut result, |first, result| drop_all(drop, first, result));
+    by_blocks(&mut result, |first, result| apply_dropout(dropout, first, result));
     result
 }
 
 /// ReLU, then dropout, in place.
-pub(super) fn activate(values: &mut [f32], drop: Option<Drop>) {
+pub(super) fn relu_dropout(values: &mut [f32], dropout: Option<Dropout>) {
     by_blocks(values, |first, values| {
         values.iter_mut().for_each(|x| *x = x.max(0.0));
-        drop_all(drop, first, values);
+        apply_dropout(dropout, first, values);
     });
 }
 
-/// Turns the gradient of the output of [`activate`] into that of its input, in place.
-pub(super) fn deactivate(output: &[f32], gradient: &mut [f32], drop: Option<Drop>) {
-    let scale = drop.map_or(1.0, |drop| drop.scale);
+/// Turns the gradient of the output of [`relu_dropout`] into that of its input, in place.
+pub(super) fn relu_dropout_backward(output: &[f32], gradient: &mut [f32], dropout: Option<Dropout>) {
+    let scale = dropout.map_or(1.0, |dropout| dropout.scale);
     by_blocks(gradient, |first, gradient| {
         for (g, &y) in gradient.iter_mut().zip(&output[first..]) {
             *g = if y > 0.0 { *g * scale } else { 0.0 };
@@ -229,17 +229,17 @@ pub(super) fn deactivate(output: &[f32], gradient: &mut [f32], drop: Option<Drop
     });
 }
 
-/// Drops numbers in place, the first of which stands at `place`.
+/// Applies dropout in place; the first value has the index `offset`.
 #[inline(always)]
-pub(super) fn drop_all(drop: Option<Drop>, place: usize, values: &mut [f32]) {
-    if let Some(drop) = drop {
+pub(super) fn apply_dropout(dropout: Option<Dropout>, offset: usize, values: &mut [f32]) {
+    if let Some(dropout) = dropout {
         for (index, x) in values.iter_mut().enumerate() {
-            *x *= drop.factor(place + index);
+            *x *= dropout.factor(offset + index);
         }
     }
 }
 
-/// Calls `each` with stretches of the values and the place of each one's first, in vector code on all threads.
+/// Calls `each` with blocks of the values and the index of their first value, vectorised and on all threads.
 fn by_blocks(values: &mut [f32], each: impl Fn(usize, &mut [f32]) + Sync) {
     const LENGTH: usize = 1 << 14;
     values.par_chunks_mut(LENGTH).enumerate().for_each(|(index, values)| {

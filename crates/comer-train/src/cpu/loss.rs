@@ -1,36 +1,36 @@
-//! Cross entropy of the targets, with label smoothing, forward and backward at once.
+//! Cross entropy with label smoothing, forward and backward in one pass.
 
 use super::simd::vectorised;
 use comer::internal::TokenId;
 use comer::internal::vocab::PAD;
 use rayon::prelude::*;
 
-use super::scene::Scene;
+use super::decoder_batch::DecoderBatch;
 use super::softmax;
-use crate::symbols::count;
+use crate::symbols::loss_weight;
 
-/// How well a batch was read.
+/// The loss of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Loss {
-    /// The mean over the targets that count.
+    /// The mean over the targets.
     pub mean: f64,
-    /// Answers that count: those that are not padding.
+    /// Number of targets, without padding.
     pub targets: usize,
-    /// Of these, the ones that the decoder held for the likeliest.
+    /// Targets with the highest probability.
     pub correct: usize,
 }
 
-/// The loss of `logits` (`[tokens][vocabulary]`), which become their own gradient. With smoothing, the decoder should
-/// target right with that much less than certainty, and with what is left be at every token alike.
-pub(super) fn cross_entropy(scene: &Scene, logits: &mut [f32], smoothing: f32) -> Loss {
-    let targets: Vec<usize> = scene
+/// The loss of `logits` (`[tokens][vocabulary]`), which are replaced by their gradient. With smoothing, the target
+/// distribution is `1 - smoothing` for the target, plus `smoothing` spread evenly over all tokens.
+pub(super) fn cross_entropy(batch: &DecoderBatch, logits: &mut [f32], smoothing: f32) -> Loss {
+    let targets: Vec<usize> = batch
         .sequences
         .iter()
-        .flat_map(|sequence| sequence.reading.targets.iter().map(|&token| usize::from(token)))
+        .flat_map(|sequence| sequence.tokens.targets.iter().map(|&token| usize::from(token)))
         .collect();
     let counted = targets.iter().filter(|&&target| target != usize::from(PAD)).count();
     let (width, share) = (logits.len() / targets.len(), (counted.max(1) as f32).recip());
-    let even = smoothing / width as f32;
+    let spread = smoothing / width as f32;
     let row = |(row, &target): (&mut [f32], &usize)| {
         if target == usize::from(PAD) {
             row.fill(0.0);
@@ -38,15 +38,15 @@ pub(super) fn cross_entropy(scene: &Scene, logits: &mut [f32], smoothing: f32) -
         }
         let energy = row[target];
         let sum: f64 = row.iter().map(|&x| f64::from(x)).sum();
-        let better = |best: usize, place: usize| if row[place] > row[best] { place } else { best };
+        let better = |best: usize, token: usize| if row[token] > row[best] { token } else { best };
         let correct = (1..width).fold(0, better) == target;
         let logarithm = f64::from(vectorised(
             #[inline(always)]
             || softmax::forward(row),
         ));
-        let loss = logarithm - f64::from(1.0 - smoothing) * f64::from(energy) - f64::from(even) * sum;
+        let loss = logarithm - f64::from(1.0 - smoothing) * f64::from(energy) - f64::from(spread) * sum;
         row[target] -= 1.0 - smoothing;
-        row.iter_mut().for_each(|x| *x = (*x - even) * share);
+        row.iter_mut().for_each(|x| *x = (*x - spread) * share);
         (loss, correct)
     };
     let found: Vec<(f64, bool)> = logits.par_chunks_exact_mut(width).zip(&targets).map(row).collect();
@@ -54,13 +54,13 @@ pub(super) fn cross_entropy(scene: &Scene, logits: &mut [f32], smoothing: f32) -
     Loss { mean, targets: counted, correct: found.iter().filter(|(_, correct)| *correct).count() }
 }
 
-/// The loss of `logits` (`[cells][vocabulary]`) for the symbols of the cells, the mean over those that are known; the
-/// logits become their own gradient times `weight`.
-pub(super) fn symbol_entropy(logits: &mut [f32], symbols: &[TokenId], weight: f32) -> f64 {
-    let total: f32 = symbols.iter().map(|&symbol| count(symbol)).sum::<f32>().max(1.0);
+/// The loss of `logits` (`[cells][vocabulary]`) for the symbols of the cells: the weighted mean over known symbols. The
+/// logits are replaced by their gradient times `weight`.
+pub(super) fn symbol_cross_entropy(logits: &mut [f32], symbols: &[TokenId], weight: f32) -> f64 {
+    let total: f32 = symbols.iter().map(|&symbol| loss_weight(symbol)).sum::<f32>().max(1.0);
     let width = logits.len() / symbols.len();
     let row = |(row, &symbol): (&mut [f32], &TokenId)| {
-        let (share, target) = (count(symbol) / total, usize::from(symbol));
+        let (share, target) = (loss_weight(symbol) / total, usize::from(symbol));
         let energy = row[target];
         let logarithm = vectorised(
             #[inline(always)]

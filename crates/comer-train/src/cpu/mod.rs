@@ -1,15 +1,15 @@
-//! Training on a CPU at the speed of the machine.
+//! The network for training on a CPU, without a framework.
 //!
-//! A whole step ([`Network::step`]), forward and backward, is written out here over plain slices, with the products
-//! left to the `gemm` crate and the convolutions to the recogniser's kernels; the crate `comer-burn` has
-//! the plain model, its oracle. Nothing is padded: pictures keep their own sizes and formulas their own lengths. Results do not
-//! depend on the number of threads.
+//! [`Network::step`] runs the forward and backward pass over plain slices. The `gemm` crate computes matrix products, the
+//! kernels of the inference engine compute convolutions. The crate `comer-burn` has the reference model that tests compare
+//! with. Neither pictures nor formulas are padded. Results do not depend on the number of threads.
 
 mod attention;
 mod batch_norm;
 mod buffer;
 mod cross;
 mod decoder;
+mod decoder_batch;
 mod densenet;
 mod grid;
 mod linear;
@@ -19,12 +19,11 @@ mod norm;
 mod pool;
 mod product;
 mod refinement;
-mod scene;
 mod simd;
 mod softmax;
 mod unit;
 
-pub use densenet::{DenseNet, Features, NormStatistics, Tape};
+pub use decoder_batch::TokenSequence;
+pub use densenet::{DenseNet, DenseNetTape, EncoderFeatures, NormStatistics};
 pub use grid::Grid;
 pub use network::{Network, StepOutput};
-pub use scene::Reading;

@@ -1,13 +1,13 @@
-//! A whole training step on a CPU: pictures and their formulas in, the loss and the gradients of all weights out.
+//! A training step on the CPU: pictures and formulas in, the loss and the gradients of all weights out.
 
 use comer::internal::TokenId;
 use comer::internal::config::ModelConfig;
 use comer::internal::weights::Weights;
 
 use super::decoder;
-use super::densenet::{DenseNet, Features, NormStatistics};
+use super::decoder_batch::{DecoderBatch, TokenSequence};
+use super::densenet::{DenseNet, EncoderFeatures, NormStatistics};
 use super::grid::Grid;
-use super::scene::{Reading, Scene};
 
 /// The network, its weights borrowed from a model.
 pub struct Network<'a> {
@@ -15,11 +15,11 @@ pub struct Network<'a> {
     pub config: &'a ModelConfig,
     /// All tensors of the model.
     pub weights: &'a Weights,
-    /// Chooses what is dropped; a step's own number.
+    /// Seed of the dropout; different for each step.
     pub seed: u32,
-    /// How far from certain the decoder should be: 0 for the plain cross entropy.
+    /// Label smoothing: 0 for plain cross entropy.
     pub label_smoothing: f32,
-    /// The weight of the second loss and the symbol of each cell (see [`crate::symbols`]); `None` for no such loss.
+    /// The weight of the symbol loss and the symbol of each cell (see [`crate::symbols`]); `None` without this loss.
     pub symbols: Option<(f32, &'a [TokenId])>,
 }
 
@@ -33,23 +33,23 @@ pub struct StepOutput {
     pub correct: usize,
     /// The symbol loss, without its weight; 0 if it is not used.
     pub symbol_loss: f64,
-    /// Of the weights that training changes, by their names in the model file.
+    /// Gradients of the trainable weights, by their names in the model file.
     pub gradients: Weights,
-    /// Of every batch norm; the refinement's stand last, one for each use of it, in order.
+    /// Statistics of every batch norm; those of the refinement come last, one for each use, in order.
     pub statistics: Vec<NormStatistics>,
 }
 
 impl Network<'_> {
-    /// Reads pictures (the rows of all their pixels, one picture after the other) and learns their formulas in both
-    /// directions.
+    /// Loss and gradients for pictures (`pixels` in the layout of `pictures`) and their formulas, in both directions.
     ///
     /// # Panics
-    /// If there are not as many formulas as pictures, or none.
+    /// If there are no pictures, or not as many formulas as pictures.
     pub fn step(&self, pixels: &[f32], pictures: Grid, formulas: &[Vec<TokenId>]) -> StepOutput {
-        let readings: Vec<Reading> = formulas.iter().flat_map(|formula| Reading::both(formula)).collect();
+        let sequences: Vec<TokenSequence> =
+            formulas.iter().flat_map(|formula| TokenSequence::both_directions(formula)).collect();
         let net = self.densenet();
         let (features, tape) = net.forward(pixels, pictures);
-        let (mut step, gradient) = self.read(&features, &readings);
+        let (mut step, gradient) = self.decoder_step(&features, &sequences);
         step.statistics.splice(..0, net.statistics(&tape));
         step.gradients.append(&mut net.backward(&tape, &gradient));
         step
@@ -60,19 +60,23 @@ impl Network<'_> {
         DenseNet { config: self.config, weights: self.weights, seed: self.seed }
     }
 
-    /// What follows the DenseNet: the step but for the DenseNet's gradients and statistics, and the gradient of the
-    /// features' rows. Each picture has two readings, which follow each other.
+    /// The part of a step after the DenseNet: its output without the gradients and statistics of the DenseNet, and the
+    /// gradient of the features. The two sequences of a picture follow each other.
     ///
     /// # Panics
-    /// If there are not twice as many readings as pictures, or none.
-    pub fn read(&self, features: &Features, readings: &[Reading]) -> (StepOutput, Vec<f32>) {
-        let scene = Scene::new(self.config, self.weights, self.seed, features.grid.clone(), readings);
-        let decoded = decoder::read(&scene, features, self.label_smoothing, self.symbols);
+    /// If there are no pictures, or not twice as many sequences as pictures.
+    pub fn decoder_step(
+        &self,
+        features: &EncoderFeatures,
+        sequences: &[TokenSequence],
+    ) -> (StepOutput, Vec<f32>) {
+        let batch = DecoderBatch::new(self.config, self.weights, self.seed, features.grid.clone(), sequences);
+        let decoded = decoder::forward_backward(&batch, features, self.label_smoothing, self.symbols);
         let step = StepOutput {
             loss: decoded.loss.mean,
             targets: decoded.loss.targets,
             correct: decoded.loss.correct,
-            symbol_loss: decoded.symbols,
+            symbol_loss: decoded.symbol_loss,
             gradients: decoded.gradients,
             statistics: decoded.statistics,
         };

@@ -1,8 +1,8 @@
-//! What norms have in common: statistics, and which numbers dropout drops.
+//! Statistics of norms, and dropout.
 
 use comer::internal::config::NORM_EPSILON;
 
-/// A channel's statistics over a batch.
+/// The statistics of a channel over a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Statistics {
     pub mean: f32,
@@ -25,13 +25,13 @@ impl Statistics {
     }
 }
 
-/// The sum over a row, in f32 over short stretches and in f64 over those.
+/// The sum over a row: in f32 within short chunks, in f64 over the chunks.
 #[inline(always)]
 pub(super) fn total(values: &[f32], term: impl Fn(f32) -> f32) -> f64 {
     let mut sum = 0.0;
-    for stretch in values.chunks(2048) {
+    for part in values.chunks(2048) {
         let mut lanes = [0f32; 32];
-        let chunks = stretch.chunks_exact(32);
+        let chunks = part.chunks_exact(32);
         let rest = chunks.remainder();
         for chunk in chunks {
             for (lane, &x) in lanes.iter_mut().zip(chunk) {
@@ -44,26 +44,26 @@ pub(super) fn total(values: &[f32], term: impl Fn(f32) -> f32) -> f64 {
     sum
 }
 
-/// Which numbers of a row are dropped: a function of the seed and the place, so that nothing needs to be kept.
+/// Dropout as a function of the seed and the index, so that no mask needs to be stored.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Drop {
+pub(super) struct Dropout {
     seed: u32,
     threshold: u32,
-    /// What kept numbers are multiplied by.
+    /// The factor of values that are kept: 1 / (1 - rate).
     pub scale: f32,
 }
 
-impl Drop {
-    /// Drops a share `rate` of the numbers; none for a rate of 0.
+impl Dropout {
+    /// Drops a share `rate` of the values; none for a rate of 0.
     pub fn new(rate: f64, seed: u32) -> Self {
         let threshold = (rate * f64::from(u32::MAX)) as u32;
         Self { seed: mix(seed), threshold, scale: (1.0 - rate).recip() as f32 }
     }
 
-    /// What the number at `place` is multiplied by: 0, or 1 / (1 - rate).
+    /// The factor of the value at `index`: 0 or 1 / (1 - rate).
     #[inline(always)]
-    pub fn factor(&self, place: usize) -> f32 {
-        let kept = mix((place as u32).wrapping_mul(0x9e37_79b9) ^ self.seed) >= self.threshold;
+    pub fn factor(&self, index: usize) -> f32 {
+        let kept = mix((index as u32).wrapping_mul(0x9e37_79b9) ^ self.seed) >= self.threshold;
         if kept { self.scale } else { 0.0 }
     }
 }

@@ -1,4 +1,4 @@
-//! Halving pictures: the maximum or the mean of 2 x 2 pixels in each channel, windows cut by the border included.
+//! Max and mean pooling over 2 x 2 pixels, with partial windows at the border.
 #![allow(
     clippy::needless_range_loop,
     reason = "loops over several slices of one length; iterators over all of them hide that"
@@ -7,11 +7,11 @@
 use rayon::prelude::*;
 
 use super::buffer::Buffer;
+use super::decoder_batch::split_lengths;
 use super::grid::Grid;
-use super::scene::cut;
 use super::simd::vectorised;
 
-/// One or two rows of a picture, which become one.
+/// One or two rows of a picture, which are pooled to one.
 struct Strip {
     /// First pixel and rows of the picture.
     start: usize,
@@ -30,17 +30,17 @@ impl Strip {
 
 fn strips(from: &Grid) -> Vec<Strip> {
     let mut strips = Vec::new();
-    for place in from.pictures() {
-        strips.extend((0..place.height).step_by(2).map(|y| Strip {
-            start: place.start + y * place.width,
-            height: (place.height - y).min(2),
-            width: place.width,
+    for region in from.pictures() {
+        strips.extend((0..region.height).step_by(2).map(|y| Strip {
+            start: region.start + y * region.width,
+            height: (region.height - y).min(2),
+            width: region.width,
         }));
     }
     strips
 }
 
-/// Pixels of `channels` numbers.
+/// Pixels with `channels` values each.
 #[derive(Clone, Copy)]
 pub(super) struct Pixels<'a> {
     pub grid: &'a Grid,
@@ -66,7 +66,7 @@ fn forward(
     share: impl Fn(usize) -> f32 + Sync,
 ) {
     let strips = strips(grid);
-    let outputs = cut(output, strips.iter().map(|strip| strip.width.div_ceil(2) * stride));
+    let outputs = split_lengths(output, strips.iter().map(|strip| strip.width.div_ceil(2) * stride));
     strips.par_iter().zip(outputs).for_each(|(strip, output)| {
         vectorised(
             #[inline(always)]
@@ -105,9 +105,9 @@ pub(super) fn max_backward(input: Pixels, gradient: &[f32], stride: usize) -> Bu
                 most[c] = if pixel[c] > most[c] { pixel[c] } else { most[c] };
             }
         }
-        for place in strip.window(x) {
-            let pixel = &pixels[place * channels..][..channels];
-            let result = &mut result[place * channels..][..channels];
+        for index in strip.window(x) {
+            let pixel = &pixels[index * channels..][..channels];
+            let result = &mut result[index * channels..][..channels];
             for c in 0..channels {
                 let hit = pixel[c] == most[c];
                 result[c] = if hit { left[c] } else { 0.0 };
@@ -121,8 +121,8 @@ pub(super) fn max_backward(input: Pixels, gradient: &[f32], stride: usize) -> Bu
 pub(super) fn mean_backward(grid: &Grid, channels: usize, gradient: &[f32], stride: usize) -> Buffer {
     backward(grid, channels, gradient, stride, |strip, x, gradient, result, _| {
         let share = 1.0 / strip.window(x).count() as f32;
-        for place in strip.window(x) {
-            let result = &mut result[place * channels..][..channels];
+        for index in strip.window(x) {
+            let result = &mut result[index * channels..][..channels];
             for c in 0..channels {
                 result[c] = gradient[c] * share;
             }
@@ -141,7 +141,8 @@ fn backward(
 ) -> Buffer {
     let mut result = Buffer::new(grid.pixels * channels);
     let strips = strips(grid);
-    let results = cut(&mut result, strips.iter().map(|strip| strip.height * strip.width * channels));
+    let results =
+        split_lengths(&mut result, strips.iter().map(|strip| strip.height * strip.width * channels));
     let mut first = 0;
     let firsts: Vec<usize> = strips
         .iter()

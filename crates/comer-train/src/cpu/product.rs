@@ -1,9 +1,9 @@
-//! Matrix products over slices: the one place of this crate that hands out pointers.
+//! Matrix products over slices: the only unsafe code of this crate.
 #![allow(unsafe_code)]
 
 use gemm_common::Parallelism;
 
-/// A matrix in a slice: the number at row `r`, column `c` stands at `r * row_stride + c * column_stride`.
+/// A matrix in a slice: element `(r, c)` is at `r * row_stride + c * column_stride`.
 #[derive(Clone, Copy)]
 pub(super) struct Matrix<'a> {
     pub values: &'a [f32],
@@ -41,7 +41,7 @@ pub(super) enum Threads {
     All,
 }
 
-/// Writes `left * right` into the rows of `target`, which lie `stride` apart; adds to what is there if `add`.
+/// Writes `left * right` to the rows of `target`, which lie `stride` apart; accumulates if `add`.
 pub(super) fn multiply(
     target: &mut [f32],
     stride: usize,
@@ -52,27 +52,27 @@ pub(super) fn multiply(
 ) {
     let (m, n, k) = (left.rows, right.columns, left.columns);
     if m == 0 || n == 0 || k == 0 {
-        assert!(m == 0 || n == 0 || add, "a product over nothing would have to write zeros");
+        assert!(m == 0 || n == 0 || add, "a product with an empty inner dimension would have to write zeros");
         return;
     }
-    assert_eq!(k, right.rows, "the inner sides of a product are equal");
+    assert_eq!(k, right.rows, "inner dimensions are equal");
     assert!(
         left.last() < left.values.len() && right.last() < right.values.len(),
-        "factors lie in their slices"
+        "factors are within their slices"
     );
-    assert!(stride >= n && (m - 1) * stride + n <= target.len(), "the product lies in its slice");
+    assert!(stride >= n && (m - 1) * stride + n <= target.len(), "the product is within its slice");
     let parallelism = match threads {
         Threads::One => Parallelism::None,
         Threads::All => Parallelism::Rayon(0),
     };
     let signed = |stride: usize| stride as isize;
-    // The kernels want columns that lie apart: rows that do are the columns of the transposed product.
+    // The kernels need contiguous columns; a row-major product is the transposed column-major one.
     let transposed = stride > 1;
     let (m, n, left, right) =
         if transposed { (n, m, right.transposed(), left.transposed()) } else { (m, n, left, right) };
     let (column_stride, row_stride) = if transposed { (stride, 1) } else { (1, stride) };
-    // SAFETY: by the checks above every element that the product reads or writes lies within its slice, the rows of the
-    // target do not overlap, and the target is borrowed mutably, so that it is neither of the factors.
+    // SAFETY: by the checks above, every element that the product reads or writes is within its slice, and the rows of
+    // the target do not overlap. The target is borrowed mutably, so it is neither of the factors.
     unsafe {
         gemm_f32::gemm::f32::get_gemm_fn()(
             m,

@@ -1,23 +1,23 @@
 //! The attention refinement module for one sequence, forward and backward.
 //!
-//! Coverage lies in bordered planes, one for each map and step, so that a tap of the convolution sees one stretch of a
-//! plane; the stretches of a few steps at a time become the columns of a matrix product.
+//! Coverage is stored in planes with borders, one for each map and step, so that a tap of the convolution reads one
+//! contiguous range of a plane. The ranges of a few steps at a time are the columns of a matrix product.
 
 use super::simd::vectorised;
 use comer::internal::config::{COVERAGE_KERNEL, ModelConfig};
 use comer::internal::weights::{Tensor, Weights};
 
-use super::linear::{add, drop_all, entry};
-use super::norm::Drop;
+use super::linear::{add, apply_dropout, entry};
+use super::norm::Dropout;
 use super::product::{Matrix, Threads, multiply};
 
-/// How far the convolution looks.
-const REACH: usize = COVERAGE_KERNEL / 2;
+/// Radius of the convolution kernel.
+const RADIUS: usize = COVERAGE_KERNEL / 2;
 
 /// Taps of the convolution.
 const TAPS: usize = COVERAGE_KERNEL * COVERAGE_KERNEL;
 
-/// Columns of a product: as many as let its factors stay in the second cache.
+/// Columns per product, such that the factors fit in the L2 cache.
 const COLUMNS: usize = 256;
 
 /// The size of a sequence and its picture.
@@ -33,53 +33,53 @@ impl Shape {
         self.height * self.width
     }
 
-    /// From one row of cells to the next in a bordered plane: zeros stand between them.
+    /// Distance between rows of cells in a bordered plane, with zeros between them.
     fn pitch(self) -> usize {
-        self.width + REACH
+        self.width + RADIUS
     }
 
-    /// The rows of a plane that hold cells.
+    /// The rows of a plane that contain cells.
     fn span(self) -> usize {
         self.height * self.pitch()
     }
 
-    /// From one step's plane to the next.
+    /// Distance between the planes of two steps.
     fn plane(self) -> usize {
-        (self.height + REACH) * self.pitch()
+        (self.height + RADIUS) * self.pitch()
     }
 
-    /// Where a map's planes start.
+    /// Offset of the first plane of a map.
     fn margin(self) -> usize {
-        REACH * (self.pitch() + 1)
+        RADIUS * (self.pitch() + 1)
     }
 
-    /// From one map to the next.
+    /// Distance between two maps.
     fn stride(self) -> usize {
-        self.margin() + self.steps * self.plane() + REACH
+        self.margin() + self.steps * self.plane() + RADIUS
     }
 
-    /// Steps whose planes are worked on together, one such stretch after the other.
+    /// Ranges of steps that are processed together.
     fn chunks(self) -> impl Iterator<Item = std::ops::Range<usize>> {
         let most = (COLUMNS / self.span()).max(1);
         (0..self.steps).step_by(most).map(move |first| first..(first + most).min(self.steps))
     }
 
-    /// Rows of cells: the place of each in a compact plane, and in the cells' rows of a bordered one.
+    /// The offset of each row of cells in a compact plane and in a bordered one.
     fn rows(self) -> impl Iterator<Item = (usize, usize)> {
         (0..self.height).map(move |y| (y * self.width, y * self.pitch()))
     }
 }
 
-/// Attention that was dropped from: the weights before that (`[heads][steps][cells]`), the rule and their place.
+/// Attention weights before dropout (`[heads][steps][cells]`), the dropout, and the offset of its first index.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub weights: &'a [f32],
-    pub drop: Option<Drop>,
-    pub place: usize,
+    pub dropout: Option<Dropout>,
+    pub offset: usize,
 }
 
-/// What each step has behind it, for the maps of all sources: the sum of the steps before it, bordered.
-pub(super) fn cover(shape: Shape, heads: usize, sources: &[Source]) -> Vec<f32> {
+/// The coverage of each step, for the maps of all sources: the sum over the previous steps, bordered.
+pub(super) fn accumulate_coverage(shape: Shape, heads: usize, sources: &[Source]) -> Vec<f32> {
     let maps = sources.len() * heads;
     let mut coverage = vec![0.0; maps * shape.stride()];
     let cells = shape.cells();
@@ -97,7 +97,7 @@ pub(super) fn cover(shape: Shape, heads: usize, sources: &[Source]) -> Vec<f32> 
                     }
                     let from = (head * shape.steps + step) * cells;
                     step_weights.copy_from_slice(&source.weights[from..][..cells]);
-                    drop_all(source.drop, source.place + from, &mut step_weights);
+                    apply_dropout(source.dropout, source.offset + from, &mut step_weights);
                     add(&mut sum, &step_weights);
                 }
             }
@@ -106,8 +106,9 @@ pub(super) fn cover(shape: Shape, heads: usize, sources: &[Source]) -> Vec<f32> 
     coverage
 }
 
-/// The backward pass of [`cover`]: the gradient of all sources' dropped weights, `[maps][steps][cells]`.
-pub(super) fn uncover(shape: Shape, maps: usize, coverage: &[f32]) -> Vec<f32> {
+/// The backward pass of [`accumulate_coverage`]: the gradient of the weights of all sources after dropout,
+/// `[maps][steps][cells]`.
+pub(super) fn coverage_backward(shape: Shape, maps: usize, coverage: &[f32]) -> Vec<f32> {
     let cells = shape.cells();
     let mut result = vec![0.0; maps * shape.steps * cells];
     let mut sum = vec![0.0; cells];
@@ -130,14 +131,14 @@ pub(super) fn uncover(shape: Shape, maps: usize, coverage: &[f32]) -> Vec<f32> {
     result
 }
 
-/// `decoder.refinement` of the model file but for its norm, which needs all sequences.
+/// `decoder.refinement` of the model file except its norm, which needs all sequences.
 pub(super) struct Refinement<'a> {
     conv: &'a Tensor, // [channels, maps, 5, 5]
     bias: &'a [f32],
     projection: &'a Tensor, // [heads, channels, 1, 1]
 }
 
-/// What a sequence adds to the gradients.
+/// The contribution of one sequence to the gradients.
 pub(super) struct RefinementGradients {
     conv: Vec<f32>,
     bias: Vec<f32>,
@@ -174,8 +175,8 @@ impl<'a> Refinement<'a> {
         Matrix::rows(&self.projection.data, self.heads(), self.channels(), self.channels())
     }
 
-    /// From coverage to what the norm is given (`[heads][steps][cells]`), and the activations between
-    /// (`[channels][steps][span]`), which hold anything between the rows of cells.
+    /// From coverage to the input of the norm (`[heads][steps][cells]`) and the activations between the convolutions
+    /// (`[channels][steps][span]`), which are undefined between the rows of cells.
     pub fn forward(&self, shape: Shape, coverage: &[f32]) -> (Vec<f32>, Vec<f32>) {
         let (columns, cells) = (shape.steps * shape.span(), shape.cells());
         let mut hidden = vec![0.0; self.channels() * columns];
@@ -265,7 +266,7 @@ impl<'a> Refinement<'a> {
             vectorised(
                 #[inline(always)]
                 || {
-                    stretches(shape, steps.clone(), depth, |from, to| {
+                    tap_ranges(shape, steps.clone(), depth, |from, to| {
                         add(&mut result[to..][..shape.span()], &patches[from..][..shape.span()]);
                     })
                 },
@@ -274,16 +275,16 @@ impl<'a> Refinement<'a> {
         (result, sums)
     }
 
-    /// What each tap sees of some steps: `[maps * 5 * 5][steps * span]`
+    /// The input of each tap for some steps (im2col): `[maps * 5 * 5][steps * span]`
     fn patches(&self, shape: Shape, steps: std::ops::Range<usize>, coverage: &[f32], patches: &mut Vec<f32>) {
         patches.resize(self.depth() * steps.len() * shape.span(), 0.0);
-        stretches(shape, steps, self.depth(), |from, to| {
+        tap_ranges(shape, steps, self.depth(), |from, to| {
             patches[from..][..shape.span()].copy_from_slice(&coverage[to..][..shape.span()]);
         });
     }
 
-    /// Adds what one sequence gave to the gradients.
-    pub fn note(&self, sums: &RefinementGradients, gradients: &mut Weights) {
+    /// Adds the contribution of one sequence to the gradients.
+    pub fn accumulate_grad(&self, sums: &RefinementGradients, gradients: &mut Weights) {
         for (leaf, values, shape) in [
             ("conv.weight", &sums.conv, &self.conv.shape),
             ("conv.bias", &sums.bias, &vec![self.channels()]),
@@ -294,15 +295,15 @@ impl<'a> Refinement<'a> {
     }
 }
 
-/// Calls `each` for every tap and step with the place of its stretch among the patches and in the bordered planes.
+/// Calls `each` for every tap and step with the offset of its range in the patches and in the bordered planes.
 #[inline(always)]
-fn stretches(shape: Shape, steps: std::ops::Range<usize>, depth: usize, mut each: impl FnMut(usize, usize)) {
+fn tap_ranges(shape: Shape, steps: std::ops::Range<usize>, depth: usize, mut each: impl FnMut(usize, usize)) {
     for row in 0..depth {
         let (map, tap) = (row / TAPS, row % TAPS);
         let shift = tap / COVERAGE_KERNEL * shape.pitch() + tap % COVERAGE_KERNEL;
         for (index, step) in steps.clone().enumerate() {
             let from = (row * steps.len() + index) * shape.span();
-            // The first tap looks two rows and two cells back, which is where the margin starts.
+            // The first tap is two rows and two cells back, at the start of the margin.
             each(from, map * shape.stride() + step * shape.plane() + shift);
         }
     }

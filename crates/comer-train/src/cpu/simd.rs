@@ -1,12 +1,12 @@
-//! Loops in the machine's best instruction set.
+//! Loops compiled for the best instruction set of the machine.
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Runs loops compiled for the instruction set that the machine has. Only what is inlined into `body` is: it should be
-/// `#[inline(always)]` itself, and so should all larger functions that it calls.
+/// Runs `body` compiled for the instruction set of the machine. This affects only code that is inlined into `body`, so
+/// `body` and all larger functions that it calls should be `#[inline(always)]`.
 ///
-/// A closure that may be called twice has a body of its own; as one that is called once it would be a function around
-/// that body, which the compiler may leave as it is for any machine.
+/// `FnMut` instead of `FnOnce`: the body of an `FnOnce` closure may end up in a separate function that is compiled for the
+/// baseline instruction set.
 #[inline(always)]
 pub(super) fn vectorised<R>(body: impl FnMut() -> R) -> R {
     struct Body<F>(F);

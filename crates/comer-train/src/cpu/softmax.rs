@@ -1,16 +1,16 @@
-//! Softmax over rows, forward and backward, with an exponential that the compiler can turn into vectors.
+//! Softmax over rows, forward and backward, with an exponential that the compiler can vectorise.
 
-/// Numbers that are summed or compared side by side.
+/// Lanes of sums and maxima.
 const LANES: usize = 16;
 
-/// `e^x` for x up to 0, to about one unit in the last place; 0 where that is below the normal numbers.
+/// `e^x` for `x <= 0`, to about one unit in the last place; 0 where the result would be subnormal.
 #[inline(always)]
 fn exponential(x: f32) -> f32 {
-    // x = n ln 2 + r with n whole: adding and taking away 1.5 * 2^23 rounds to whole numbers.
+    // x = n ln 2 + r with an integer n: adding and subtracting 1.5 * 2^23 rounds to an integer.
     const ROUND: f32 = 12_582_912.0;
     let shifted = x.max(-88.0) * std::f32::consts::LOG2_E + ROUND;
     let whole = shifted - ROUND;
-    // ln 2 in two parts, the first of them exact when multiplied by a small whole number.
+    // ln 2 in two parts, the first of which is exact when multiplied by a small integer.
     let r = x.max(-88.0) - whole * 0.693_359_4 + whole * 2.121_944_4e-4;
     let mut sum = 1.0 / 5040.0;
     for coefficient in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
@@ -36,7 +36,7 @@ fn fold(row: &[f32], start: f32, mut with: impl FnMut(f32, f32) -> f32) -> f32 {
     lanes.into_iter().fold(start, with)
 }
 
-/// The sum of the products of two rows.
+/// The dot product of two rows.
 #[inline(always)]
 pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0f32; LANES];
@@ -52,8 +52,7 @@ pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
     lanes.into_iter().sum()
 }
 
-/// Energies become weights that sum to 1, in place; minus infinity becomes 0. Answers the logarithm of the sum of the
-/// energies' exponentials.
+/// Softmax in place; minus infinity becomes 0. Returns the log-sum-exp of the energies.
 #[inline(always)]
 pub(super) fn forward(row: &mut [f32]) -> f32 {
     let most = fold(row, f32::NEG_INFINITY, f32::max);
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_exponential_is_exact_to_the_last_places() {
+    fn exponential_is_accurate_to_the_last_places() {
         for step in 0..=8_600_000 {
             let x = -1e-5 * step as f32;
             let (found, expected) = (f64::from(exponential(x)), f64::from(x).exp());
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_sum_to_one_and_hidden_ones_are_zero() {
+    fn weights_are_normalised_and_masked_ones_are_zero() {
         let energies: Vec<f32> = (0..39).map(|i| (i * 7 % 13) as f32 - 50.0).collect();
         let mut row = energies.clone();
         row[20] = f32::NEG_INFINITY;

@@ -1,4 +1,4 @@
-//! What every step of the network is made of: a convolution, then batch norm, ReLU and dropout.
+//! The unit of the DenseNet: a convolution, then batch norm, ReLU and dropout.
 
 use comer::internal::engine::kernels::{Activation, Algorithm, Kernels, PackedConv, PackedMatrix};
 use comer::internal::weights::{Tensor, Weights};
@@ -6,15 +6,15 @@ use comer::internal::weights::{Tensor, Weights};
 use super::batch_norm::{BatchNorm, statistics};
 use super::buffer::Buffer;
 use super::grid::Grid;
-use super::norm::{Drop, Statistics};
+use super::norm::{Dropout, Statistics};
 
-/// A convolution's weights and those of the norm after it, by their names in the model file.
+/// The weights of a convolution and of the norm after it, by their names in the model file.
 #[derive(Clone, Copy)]
 pub(super) struct Unit<'a> {
     pub path: &'a str,
     pub weights: &'a Weights,
     pub relu: bool,
-    pub drop: Option<Drop>,
+    pub dropout: Option<Dropout>,
 }
 
 /// What the backward pass needs of a unit: the values before its norm, and their statistics.
@@ -39,7 +39,7 @@ impl<'a> Unit<'a> {
 
     fn batch_norm(&self) -> BatchNorm<'a> {
         let (weight, bias) = (&self.weights[&self.norm("weight")], &self.weights[&self.norm("bias")]);
-        BatchNorm { weight: &weight.data, bias: &bias.data, relu: self.relu, drop: self.drop }
+        BatchNorm { weight: &weight.data, bias: &bias.data, relu: self.relu, dropout: self.dropout }
     }
 
     /// Normalises `values` (`[pixels][channels]`) into pixels that lie `stride` apart.
@@ -72,7 +72,7 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// Pixels that lie `stride` apart, of which the first channels count.
+/// Pixels that lie `stride` apart, of which the first channels are used.
 #[derive(Clone, Copy)]
 pub(super) struct Pixels<'a> {
     pub values: &'a [f32],

@@ -1,17 +1,17 @@
-//! How often each n-gram stands in a text, as the estimates need it.
+//! N-gram counts.
 
 use comer::internal::TokenId;
 
 use super::Line;
 
-/// An n-gram as a number: sixteen bits a token, the last token lowest. Numbers of one length sort as their tokens do.
+/// An n-gram as an integer: 16 bits per token, the last token lowest. Keys of one length sort like their tokens.
 pub(super) type Key = u128;
 
 const TOKEN_BITS: usize = 16;
 
 /// The tokens of an n-gram of `length` tokens.
 pub(super) fn tokens(key: Key, length: usize) -> Vec<TokenId> {
-    (0..length).rev().map(|place| (key >> (TOKEN_BITS * place)) as TokenId).collect()
+    (0..length).rev().map(|index| (key >> (TOKEN_BITS * index)) as TokenId).collect()
 }
 
 /// Without its last token.
@@ -28,22 +28,22 @@ fn key(tokens: &[TokenId]) -> Key {
     tokens.iter().fold(0, |key, &token| key << TOKEN_BITS | Key::from(token))
 }
 
-/// What is known of an n-gram.
+/// The counts of an n-gram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Count {
-    /// How often it was seen, or after how many different tokens.
+    /// Number of occurrences, or of different preceding tokens.
     pub(super) seen: u32,
     /// The same, each with the weight of its list.
     pub(super) mass: f64,
-    /// How often it was seen, with the weights.
+    /// Number of occurrences, weighted.
     pub(super) weight: f64,
 }
 
 /// The n-grams of one length, sorted.
 pub(super) type Table = Vec<(Key, Count)>;
 
-/// The occurrences of n-grams of lengths 1 to `order`. Every token of the vocabulary but padding is there; `start` and
-/// `end` stand before and after each line.
+/// The occurrences of n-grams of lengths 1 to `order`, with `start` and `end` around each line. Includes every token of
+/// the vocabulary except padding.
 pub(super) fn tables(
     lines: &[Line],
     vocab_size: usize,
@@ -57,9 +57,9 @@ pub(super) fn tables(
     tables
 }
 
-/// Counts for each n-gram the different tokens before it instead of its occurrences, each with the mean weight of what
-/// was seen there. An n-gram one token longer that is not `kept` will be estimated by this one, and counts as often as it
-/// was seen. N-grams at the start have nothing before them and stay as they are.
+/// Replaces the occurrences of each n-gram by the number of different tokens before it (continuation counts), each with
+/// its mean weight. A longer n-gram that is not `kept` is estimated by this one, and contributes all its occurrences.
+/// N-grams at the start of a line keep their occurrences.
 pub(super) fn continuations(tables: &mut [Table], start: TokenId, kept: impl Fn(usize, usize) -> bool) {
     for length in (1..tables.len()).rev() {
         let [shorter, longer] = &mut tables[length - 1..=length] else { continue };
@@ -67,10 +67,10 @@ pub(super) fn continuations(tables: &mut [Table], start: TokenId, kept: impl Fn(
         for (_, count) in shorter.iter_mut().filter(|(key, _)| first(*key) != start) {
             (count.seen, count.mass) = (0, 0.0);
         }
-        for (place, (key, count)) in longer.iter().enumerate() {
+        for (index, (key, count)) in longer.iter().enumerate() {
             let suffix = suffix(*key, length + 1);
             let Ok(at) = shorter.binary_search_by_key(&suffix, |(key, _)| *key) else { continue };
-            let (seen, mass) = match kept(length, place) {
+            let (seen, mass) = match kept(length, index) {
                 true => (1, count.mass / f64::from(count.seen)),
                 false => (count.seen, count.mass),
             };
@@ -95,8 +95,7 @@ fn table(lines: &[Line], (start, end): (TokenId, TokenId), length: usize) -> Tab
     merge(found)
 }
 
-/// Sorts n-grams and adds up what is known of the same ones. The sort is stable, so that sums of fractions depend on the
-/// text alone.
+/// Sorts n-grams and adds up equal ones. The sort is stable, so that floating-point sums are reproducible.
 fn merge(mut found: Table) -> Table {
     found.sort_by_key(|&(key, _)| key);
     found.dedup_by(|(next, count), (kept, sum)| {

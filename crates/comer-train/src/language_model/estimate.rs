@@ -1,7 +1,7 @@
-//! Modified Kneser-Ney estimates of n-gram probabilities, and which of the n-grams are worth their bytes.
+//! Modified Kneser-Ney estimates of n-gram probabilities, and pruning.
 //!
-//! Two passes: the first estimates all n-grams and finds those whose loss would cost most; the second estimates these anew,
-//! with shorter n-grams that also stand for the longer ones that are gone (Siivola's revised Kneser pruning).
+//! Two passes: the first estimates all n-grams and selects the most useful ones; the second estimates these again, with
+//! shorter n-grams that also account for the longer ones that were removed (revised Kneser pruning by Siivola et al.).
 
 use comer::internal::TokenId;
 use comer::internal::language_model::Ngrams;
@@ -14,9 +14,9 @@ use super::counts::{Count, Key, Table, continuations, prefix, suffix, tables, to
 struct Gram {
     key: Key,
     probability: f64,
-    /// How much less likely the text is without it, in nats: how often it was seen times what backing off would cost.
+    /// The loss of log-likelihood of the text without it, in nats: its count times the cost of backing off.
     gain: f64,
-    /// The places of the n-grams without its last and without its first token, among those one token shorter.
+    /// Indices of the n-grams without its last and without its first token, among those one token shorter.
     prefix: usize,
     suffix: usize,
 }
@@ -32,16 +32,16 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Estimates from lines that are in the order of reading; `ends` are the tokens that start and end a formula.
+    /// Estimates from lines in reading order; `ends` are the tokens that start and end a formula.
     pub fn new(lines: &[Line], vocab_size: usize, ends: (TokenId, TokenId), order: usize) -> Self {
         let tables = tables(lines, vocab_size, ends, order);
         let levels = estimate(tables.clone(), vocab_size, ends.0, |_, _| true);
         Self { vocab_size, start: ends.0, tables, levels }
     }
 
-    /// The best n-grams that take at most `max_bytes`.
+    /// The best n-grams that fit in `max_bytes`.
     pub fn prune(&self, max_bytes: usize) -> Result<Ngrams, String> {
-        // Gains are nats of a whole text: between these powers of e lie all of them.
+        // Bounds of the logarithm of the gain of any n-gram.
         let (mut fits, mut least) = (30.0f64, -30.0f64);
         let mut kept = self.kept(f64::NEG_INFINITY);
         if bytes(&kept) > max_bytes {
@@ -54,7 +54,7 @@ impl Estimate {
             }
             kept = self.kept(fits.exp());
         }
-        let is_kept = |level: usize, place: usize| kept[level][place].is_some();
+        let is_kept = |level: usize, index: usize| kept[level][index].is_some();
         let levels = estimate(self.tables.clone(), self.vocab_size, self.start, is_kept);
         let mut ngrams: Vec<(Vec<TokenId>, f64)> = Vec::new();
         for (level, (grams, kept)) in levels.iter().zip(&kept).enumerate() {
@@ -65,16 +65,16 @@ impl Estimate {
         Ngrams::new(self.vocab_size, self.start, ngrams)
     }
 
-    /// The number of kept children of each n-gram that gains at least so much, or that such a one needs.
+    /// The number of kept children of each n-gram with at least this gain, and of those that such n-grams need.
     fn kept(&self, least: f64) -> Vec<Vec<Option<u32>>> {
         let mut kept: Vec<Vec<Option<u32>>> =
             self.levels.iter().map(|level| vec![None; level.len()]).collect();
         for (level, grams) in self.levels.iter().enumerate().rev() {
-            for (place, gram) in grams.iter().enumerate() {
+            for (index, gram) in grams.iter().enumerate() {
                 if level == 0 || gram.gain >= least {
-                    kept[level][place].get_or_insert(0);
+                    kept[level][index].get_or_insert(0);
                 }
-                if level > 0 && kept[level][place].is_some() {
+                if level > 0 && kept[level][index].is_some() {
                     *kept[level - 1][gram.prefix].get_or_insert(0) += 1;
                     kept[level - 1][gram.suffix].get_or_insert(0);
                 }
@@ -83,13 +83,13 @@ impl Estimate {
         kept
     }
 
-    /// The probabilities after a context (with its start), by the definition: for tests.
+    /// The probability of a token after a context (with its start), by definition.
     #[cfg(test)]
     pub(super) fn probability(&self, context: &[TokenId], token: TokenId) -> f64 {
         let find = |tokens: &[TokenId]| {
             let key = tokens.iter().fold(0, |key, &token| key << 16 | Key::from(token));
             let level = self.levels.get(tokens.len().checked_sub(1)?)?;
-            level.binary_search_by_key(&key, |gram| gram.key).ok().map(|place| level[place].probability)
+            level.binary_search_by_key(&key, |gram| gram.key).ok().map(|index| level[index].probability)
         };
         if let Some(found) = find(&[context, &[token]].concat()) {
             return if token == self.start { 0.0 } else { found };
@@ -120,7 +120,7 @@ fn bytes(kept: &[Vec<Option<u32>>]) -> usize {
     kept.iter().flatten().flatten().map(node).sum()
 }
 
-/// The estimates of n-grams when only some are kept: those of the others are of no use.
+/// The estimates of n-grams if only some are kept; those of the others are meaningless.
 fn estimate(
     mut tables: Vec<Table>,
     vocab_size: usize,
@@ -130,7 +130,7 @@ fn estimate(
     continuations(&mut tables, start, &kept);
     let mut levels: Vec<Vec<Gram>> = Vec::new();
     for (level, table) in tables.iter().enumerate() {
-        let kept = |place| kept(level, place);
+        let kept = |index| kept(level, index);
         let grams =
             estimate_level(table, level + 1, vocab_size, start, levels.last().map(Vec::as_slice), kept);
         levels.push(grams);
@@ -138,7 +138,7 @@ fn estimate(
     levels
 }
 
-/// The estimates of one length from its counts and the next shorter length's estimates.
+/// The estimates of one length from its counts and the estimates of the next shorter length.
 fn estimate_level(
     table: &Table,
     length: usize,
@@ -156,18 +156,18 @@ fn estimate_level(
             context += shorter[context..].partition_point(|gram| gram.key < prefix(group[0].0));
         }
         let all: f64 = group.iter().map(|(_, count)| count.mass).sum();
-        // What is taken off the kept ones, and all that the others had.
-        let taken = |(place, (_, count)): (usize, &(Key, Count))| match kept(grams.len() + place) {
+        // The discounts of kept n-grams and the mass of the others.
+        let taken = |(index, (_, count)): (usize, &(Key, Count))| match kept(grams.len() + index) {
             true => count.mass * discounts.share(count),
             false => count.mass,
         };
         let left = group.iter().enumerate().map(taken).sum::<f64>() / all;
         for (key, count) in group {
-            let (place, below) = match shorter {
+            let (index, below) = match shorter {
                 None => (0, 1.0 / (vocab_size - 2) as f64),
                 Some(shorter) => {
-                    let place = shorter.partition_point(|gram| gram.key < suffix(*key, length));
-                    (place, shorter[place].probability)
+                    let index = shorter.partition_point(|gram| gram.key < suffix(*key, length));
+                    (index, shorter[index].probability)
                 }
             };
             let backed_off = left * below;
@@ -177,31 +177,31 @@ fn estimate_level(
                 probability: if is_start(*key) { 1.0 } else { probability },
                 gain: count.weight * (probability / backed_off).ln(),
                 prefix: context,
-                suffix: place,
+                suffix: index,
             });
         }
     }
     grams
 }
 
-/// What is taken off counts of 1, 2 and more.
+/// The discounts of counts of 1, 2 and more.
 struct Discounts([f64; 3]);
 
 impl Discounts {
-    /// Chen and Goodman's estimates from how many n-grams were seen once to four times.
+    /// Chen and Goodman's estimates from the numbers of n-grams that were seen one to four times.
     fn new(table: &Table) -> Self {
         let seen = |times: u32| table.iter().filter(|(_, count)| count.seen == times).count() as f64;
         let seen = [1, 2, 3, 4].map(seen);
         let share = seen[0] / (seen[0] + 2.0 * seen[1]);
         let discount = |times: usize| {
             let value = times as f64 - (times + 1) as f64 * share * seen[times] / seen[times - 1];
-            // Little text gives wild values or none.
+            // With little text, values can be extreme or undefined.
             if value.is_finite() { value.clamp(0.1, times as f64 - 0.1) } else { 0.5 }
         };
         Self([1, 2, 3].map(discount))
     }
 
-    /// The share of an n-gram's mass that is taken off.
+    /// The share of the mass of an n-gram that is discounted.
     fn share(&self, count: &Count) -> f64 {
         match count.seen {
             0 => 1.0,

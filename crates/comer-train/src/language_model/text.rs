@@ -1,4 +1,4 @@
-//! The text that a language model is estimated from: lists of formulas without those of the tests.
+//! The training text of a language model: lists of formulas without those of the tests.
 
 use std::collections::HashSet;
 
@@ -12,11 +12,11 @@ use super::Line;
 pub struct Text {
     /// The formulas.
     pub lines: Vec<Line>,
-    /// What became of each list.
+    /// The statistics of each list.
     pub lists: Vec<List>,
 }
 
-/// What became of a list.
+/// The statistics of a list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct List {
     /// Its name.
@@ -25,15 +25,15 @@ pub struct List {
     pub weight: f64,
     /// Different formulas that were used.
     pub formulas: usize,
-    /// Different formulas left out because they are to be excluded.
+    /// Different formulas that were excluded.
     pub excluded: usize,
-    /// Different formulas left out because they have tokens that the vocabulary lacks, or none at all.
+    /// Different formulas that were skipped because they are empty or have unknown tokens.
     pub unknown: usize,
 }
 
 impl Text {
-    /// Adds a list of formulas with their counts, each different formula as one line; without `counts` it counts once.
-    /// Formulas whose tokens are those of an excluded one stay out, whatever their length.
+    /// Adds a list of formulas with their counts, one line per different formula; without `counts`, each counts once.
+    /// Formulas in `exclude` are skipped.
     pub fn add<'a>(
         &mut self,
         name: &str,
@@ -45,28 +45,28 @@ impl Text {
     ) {
         let mut list = List { name: name.into(), weight, formulas: 0, excluded: 0, unknown: 0 };
         let first = self.lines.len();
-        let mut places = std::collections::HashMap::new();
-        let mut left_out = HashSet::new();
+        let mut indices = std::collections::HashMap::new();
+        let mut skipped = HashSet::new();
         for (count, formula) in formulas {
             let tokens = match vocab.encode(formula) {
                 Ok(tokens) if !tokens.is_empty() => tokens,
                 _ => {
-                    list.unknown += usize::from(left_out.insert(formula.to_string()));
+                    list.unknown += usize::from(skipped.insert(formula.to_string()));
                     continue;
                 }
             };
             if exclude.contains(&tokens) {
-                list.excluded += usize::from(left_out.insert(vocab.decode(&tokens)));
+                list.excluded += usize::from(skipped.insert(vocab.decode(&tokens)));
                 continue;
             }
-            match places.get(&tokens) {
-                Some(&place) if counts => {
-                    let line: &mut Line = &mut self.lines[place];
+            match indices.get(&tokens) {
+                Some(&index) if counts => {
+                    let line: &mut Line = &mut self.lines[index];
                     line.count = line.count.saturating_add(count);
                 }
                 Some(_) => {}
                 None => {
-                    places.insert(tokens.clone(), self.lines.len());
+                    indices.insert(tokens.clone(), self.lines.len());
                     self.lines.push(Line { tokens, count: if counts { count.max(1) } else { 1 }, weight });
                 }
             }
@@ -80,16 +80,16 @@ impl Text {
 /// tab between; a line that is a JSON object has the formula in `tokens`, as in a set of strokes.
 pub fn parse_list(text: &str) -> Result<Vec<(u32, String)>, String> {
     let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    // Names may look like counts, but not all of them.
+    // Some names may look like counts, but not all of them.
     let counted = lines()
         .all(|(_, line)| line.split_once('\t').is_some_and(|(count, _)| count.trim().parse::<u32>().is_ok()));
     let json = lines().next().is_some_and(|(_, line)| line.starts_with("{\""));
     let formula = |(number, line): (usize, &str)| {
-        let wrong = |reason: String| format!("line {}: {reason}", number + 1);
+        let invalid = |reason: String| format!("line {}: {reason}", number + 1);
         if json {
             let value: serde_json::Value =
-                serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
-            let tokens = value["tokens"].as_str().ok_or_else(|| wrong("has no \"tokens\"".into()))?;
+                serde_json::from_str(line).map_err(|error| invalid(error.to_string()))?;
+            let tokens = value["tokens"].as_str().ok_or_else(|| invalid("has no \"tokens\"".into()))?;
             return Ok((1, tokens.to_string()));
         }
         let (first, formula) = line.split_once('\t').unwrap_or(("", line));

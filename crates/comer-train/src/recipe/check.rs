@@ -1,4 +1,4 @@
-//! What is wrong with a recipe, said so that it can be mended.
+//! Validation of recipes, with messages that name the field and the expected value.
 
 use comer::internal::ink::MOST_PEN;
 use comer_eval::metrics::levenshtein;
@@ -6,7 +6,7 @@ use comer_eval::metrics::levenshtein;
 use super::{Recipe, ValidationSet};
 
 impl Recipe {
-    /// What makes no sense, if anything does.
+    /// The first invalid value, if there is one.
     pub(super) fn validate(&self) -> Result<(), String> {
         self.model.validate().map_err(|error| error.to_string())?;
         self.search().validate().map_err(|error| error.to_string())?;
@@ -66,7 +66,7 @@ impl Recipe {
             && sizes.iter().all(|(_, factor)| (0.1..=4.0).contains(factor));
         if !ordered {
             return Err(format!(
-                "augmentation.sizes = {sizes:?}: expected [first epoch, factor from 0.1 to 4] in the order of epochs, the first one 0"
+                "augmentation.sizes = {sizes:?}: expected [first epoch, factor from 0.1 to 4] in ascending order, the first epoch 0"
             ));
         }
         self.validate_sets()
@@ -76,11 +76,11 @@ impl Recipe {
         let sets = &self.data.sets;
         for set in sets {
             if set.path.is_empty() {
-                return Err("[[data]] without path: expected a file or folder within that of --data".into());
+                return Err("[[data]] without path: expected a file or folder in the folder of --data".into());
             }
             if !set.weight.is_valid() {
                 return Err(format!(
-                    "[[data]] {}: weight = {:?}: expected a number of at least 0, or [first epoch, number] in the order of epochs, the first one 0",
+                    "[[data]] {}: weight = {:?}: expected a number of at least 0, or [first epoch, number] in ascending order, the first epoch 0",
                     set.path, set.weight
                 ));
             }
@@ -98,20 +98,22 @@ impl Recipe {
             return Ok(());
         }
         if self.epoch_samples == 0 {
-            return Err("[[data]] without epoch_samples: expected how many samples make an epoch".into());
+            return Err("[[data]] without epoch_samples: expected the number of samples per epoch".into());
         }
         if self.validation.set.is_none() && self.validation.on == ValidationSet::HoldOut {
-            return Err("[[data]] without validation.set: expected a set that is not learnt from".into());
+            return Err(
+                "[[data]] without validation.set: expected a stroke set that is not used for training".into(),
+            );
         }
         let empty = (0..self.epochs).find(|&epoch| sets.iter().all(|set| set.weight.at(epoch) == 0.0));
         match empty {
-            Some(epoch) => Err(format!("[[data]]: in epoch {} all weights are 0", epoch + 1)),
+            Some(epoch) => Err(format!("[[data]]: all weights are 0 in epoch {}", epoch + 1)),
             None => Ok(()),
         }
     }
 }
 
-/// What is wrong with a TOML text, with the nearest known key for an unknown one.
+/// The message of a TOML error, with the nearest known key for an unknown one.
 pub(super) fn explain(error: &toml::de::Error) -> String {
     let message = error.to_string();
     let Some(rest) = error.message().strip_prefix("unknown field `") else {
@@ -131,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_key_names_the_nearest_known_one() {
+    fn unknown_keys_suggest_the_nearest_known_one() {
         for (text, found, nearest) in [
             ("epoch = 3", "epoch", "epochs"),
             ("[optimizer]\nweightdecay = 0.1", "weightdecay", "weight_decay"),
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_make_no_sense_are_refused_by_name() {
+    fn invalid_values_are_rejected_by_name() {
         for (text, field) in [
             ("epochs = 0", "epochs"),
             ("[batches]\naccumulate = 0", "batches.accumulate"),

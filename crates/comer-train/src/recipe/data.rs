@@ -1,4 +1,4 @@
-//! What is learnt from: one set in CROHME's layout (`[data]`), or several sets with weights (`[[data]]`).
+//! Training data: one set in CROHME's layout (`[data]`), or several sets with weights (`[[data]]`).
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What is learnt from.
+/// Training data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
     /// The split of the data set.
     pub split: String,
-    /// The share that is kept for validation; all pictures of a formula are on the same side. Their writers are those
-    /// of the training set, so that the figure flatters: `validation.set` does not.
+    /// The share that is held out for validation, chosen by formula. Its writers are also in the training set, so its
+    /// ExpRate is too high; `validation.set` avoids this.
     pub hold_out: f64,
-    /// Formulas with more tokens are left out of training.
+    /// Formulas with more tokens are not used for training.
     pub most_tokens: usize,
-    /// Pictures with more pixels are left out of training.
+    /// Pictures with more pixels are not used for training.
     pub most_pixels: usize,
-    /// At most so many samples, the first of the data, are learnt from; 0 for all.
+    /// Maximum number of training samples, the first ones of the data; 0 for all.
     pub samples: usize,
-    /// The sets of `[[data]]`; where there are any, the other fields do not count.
+    /// The sets of `[[data]]`; if there are any, the other fields are ignored.
     pub sets: Vec<DataSet>,
 }
 
@@ -30,27 +30,27 @@ pub struct Data {
 pub struct DataSet {
     /// The file or folder, within the folder that is given on the command line.
     pub path: String,
-    /// What it holds.
+    /// What it contains.
     pub kind: SetKind,
-    /// Its part of each epoch, in relation to the weights of the other sets: a number, or `[[first epoch, weight], ...]`.
+    /// Its share of each epoch, relative to the weights of the other sets: a number, or `[[first epoch, weight], ...]`.
     pub weight: ByEpoch,
     /// The split of a set of pictures.
     pub split: String,
-    /// Formulas with more tokens are left out.
+    /// Formulas with more tokens are excluded.
     pub most_tokens: usize,
-    /// Pictures with more pixels are left out.
+    /// Pictures with more pixels are excluded.
     pub most_pixels: usize,
-    /// Of synthesis: how much is written in other hands, recombined of parts, and laid out from formulas.
+    /// Synthesis: the shares of glyphs of other writers, recombined parts, and new formulas.
     pub shares: [f64; 3],
-    /// Of synthesis: files of glyphs, besides the symbols of the training sets.
+    /// Synthesis: glyph files, in addition to the symbols of the training sets.
     pub glyphs: Vec<String>,
-    /// Of synthesis: lists of formulas, the tokens of each after the last tab of its line.
+    /// Synthesis: lists of formulas, the tokens of each after the last tab of its line.
     pub formulas: Vec<String>,
-    /// Of synthesis: lists of formulas that must not be made, such as those of test sets.
+    /// Synthesis: lists of formulas that are never generated, such as those of test sets.
     pub exclude: Vec<String>,
 }
 
-/// What a set holds.
+/// What a set contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SetKind {
@@ -59,7 +59,7 @@ pub enum SetKind {
     Strokes,
     /// Pictures in CROHME's layout.
     Pictures,
-    /// Nothing: its samples are made from those of the other sets (see [`crate::synthesis`]). Its path is only a name.
+    /// Samples that are generated from the other sets (see [`crate::synthesis`]). Its path is only a name.
     Synthesis,
 }
 
@@ -67,9 +67,9 @@ pub enum SetKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a number or [[first epoch, number], ...]")]
 pub enum ByEpoch {
-    /// The same in all epochs.
+    /// Constant.
     Always(f64),
-    /// From each of these epochs on, the first one 0.
+    /// A value from each of these epochs on; the first epoch is 0.
     From(Vec<(usize, f64)>),
 }
 
@@ -84,7 +84,7 @@ impl ByEpoch {
         }
     }
 
-    /// Whether the epochs are in order, from 0, and the numbers sensible.
+    /// Whether the epochs are ascending from 0 and the values in range.
     pub(super) fn is_valid(&self) -> bool {
         let good = |value: f64| (0.0..=1e9).contains(&value);
         match self {
@@ -129,16 +129,16 @@ impl Default for DataSet {
 }
 
 impl Data {
-    /// The most tokens of any formula that is learnt from.
+    /// The maximum number of tokens of a training formula.
     pub fn longest(&self) -> usize {
         self.sets.iter().map(|set| set.most_tokens).max().unwrap_or(self.most_tokens)
     }
 
-    /// How many samples of each set are in an epoch of `total`: as the weights say, and `total` together.
+    /// The number of samples of each set in an epoch of `total` samples, in proportion to the weights.
     pub fn shares(&self, epoch: usize, total: usize) -> Vec<usize> {
         let weights: Vec<f64> = self.sets.iter().map(|set| set.weight.at(epoch)).collect();
         let sum: f64 = weights.iter().sum();
-        // Rounded so that the parts of the sum add up.
+        // Cumulative sums are rounded, so that the parts add up to the total.
         let (mut before, mut done) = (0.0, 0);
         let share = |weight: &f64| {
             before += weight;
@@ -181,14 +181,14 @@ impl Serialize for Data {
 
 impl<'de> Deserialize<'de> for Data {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(DataVisitor)
     }
 }
 
-/// A table or a list of tables.
-struct Either;
+/// Accepts a table or a list of tables.
+struct DataVisitor;
 
-impl<'de> Visitor<'de> for Either {
+impl<'de> Visitor<'de> for DataVisitor {
     type Value = Data;
 
     fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_named() {
+    fn errors_name_the_field() {
         for (from, to, expected) in [
             ("weight =", "wieght =", "did you mean `weight`"),
             ("[2, 0.0]", "[0, 0.0]", "weight"),

@@ -1,16 +1,16 @@
-//! Keys of recipes that have been renamed.
+//! Renamed keys of recipes.
 
 use toml::{Table, Value};
 
-/// The section and key that was, and the one that is.
+/// The old and the new section and key.
 const RENAMED: [([&str; 2], [&str; 2]); 3] = [
     (["optimizer", "label_smoothing"], ["loss", "label_smoothing"]),
     (["optimizer", "symbols"], ["loss", "symbols"]),
     (["validation", "checkpoint_minutes"], ["checkpoint", "minutes"]),
 ];
 
-/// An error for an earlier key that says the new one. Text that is not TOML is left to the parser of recipes.
-pub(super) fn refuse_earlier(text: &str) -> Result<(), String> {
+/// Fails for an old key and names the new one. Invalid TOML is left to the parser of recipes.
+pub(super) fn reject_old(text: &str) -> Result<(), String> {
     let Ok(table) = text.parse::<Table>() else { return Ok(()) };
     for ([section, key], [new_section, new_key]) in RENAMED {
         if table.get(section).and_then(|section| section.get(key)).is_some() {
@@ -20,7 +20,7 @@ pub(super) fn refuse_earlier(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The text with earlier keys replaced by the new ones.
+/// Replaces old keys by the new ones.
 pub(super) fn translate(text: &str) -> Result<String, String> {
     let mut table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
     for ([section, key], [new_section, new_key]) in RENAMED {
@@ -40,13 +40,13 @@ pub(super) fn translate(text: &str) -> Result<String, String> {
 mod tests {
     use super::super::Recipe;
 
-    const EARLIER: &str = "epochs = 3\n[optimizer]\nrate = 0.5\nlabel_smoothing = 0.1\nsymbols = 0.25\n\
+    const OLD: &str = "epochs = 3\n[optimizer]\nrate = 0.5\nlabel_smoothing = 0.1\nsymbols = 0.25\n\
         [validation]\nevery = 4\ncheckpoint_minutes = 7.0\n";
 
     #[test]
-    fn earlier_keys_are_refused_with_the_new_name() {
+    fn old_keys_are_rejected_with_the_new_name() {
         for (text, expected) in [
-            (EARLIER, "`label_smoothing` in [optimizer] is now `label_smoothing` in [loss]"),
+            (OLD, "`label_smoothing` in [optimizer] is now `label_smoothing` in [loss]"),
             ("[optimizer]\nsymbols = 0.5", "`symbols` in [optimizer] is now `symbols` in [loss]"),
             ("[validation]\ncheckpoint_minutes = 5", "is now `minutes` in [checkpoint]"),
         ] {
@@ -56,10 +56,10 @@ mod tests {
     }
 
     #[test]
-    fn stored_recipes_with_earlier_keys_can_be_resumed() {
+    fn stored_recipes_with_old_keys_can_be_resumed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("resolved.toml");
-        std::fs::write(&path, EARLIER).unwrap();
+        std::fs::write(&path, OLD).unwrap();
         let recipe = Recipe::open_stored(&path).unwrap();
         assert_eq!((recipe.loss.label_smoothing, recipe.loss.symbols), (0.1, 0.25));
         assert_eq!((recipe.checkpoint.minutes, recipe.validation.every), (7.0, 4));

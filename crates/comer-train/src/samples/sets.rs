@@ -1,4 +1,4 @@
-//! Reads the sets of `[[data]]` and the validation set, and keeps their writers apart.
+//! Reads the sets of `[[data]]` and the validation set, whose writers are removed from training.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use comer::internal::Vocab;
 use rayon::prelude::*;
 
-use super::{Sample, Samples, Set};
+use super::{Sample, Samples, TrainingSet};
 use crate::error::{Error, Result};
 use crate::recipe::{Recipe, SetKind};
 use crate::stroke_set::{self, Record};
@@ -23,16 +23,20 @@ impl Samples {
             writers.extend(records.iter().filter_map(|record| record.writer.clone()));
             samples.hold_out = samples.read_records(&path, &records, vocab)?;
             if samples.hold_out.is_empty() {
-                return Err(Error::Data(format!("{}: no sample to validate with", path.display())));
+                return Err(Error::Data(format!("{}: no validation sample", path.display())));
             }
         }
         for set in &recipe.data.sets {
             let (path, first) = (folder.join(&set.path), samples.training.len());
             match set.kind {
                 SetKind::Pictures => samples.read_pictures(&path, &set.split, vocab)?,
-                // When all others are there.
+                // Created after all other sets are read.
                 SetKind::Synthesis => {
-                    samples.sets.push(Set { name: set.path.clone(), samples: 0..0, synthesizer: None });
+                    samples.sets.push(TrainingSet {
+                        name: set.path.clone(),
+                        samples: 0..0,
+                        synthesizer: None,
+                    });
                     continue;
                 }
                 SetKind::Strokes => {
@@ -40,9 +44,9 @@ impl Samples {
                     let all = records.len();
                     records.retain(|record| record.writer.as_ref().is_none_or(|own| !writers.contains(own)));
                     if records.len() < all {
-                        let (left_out, path) = (all - records.len(), path.display());
+                        let (excluded, path) = (all - records.len(), path.display());
                         samples.problems.push(format!(
-                            "{path}: {left_out} expressions by writers of the validation set, left out of training"
+                            "{path}: {excluded} expressions by writers of the validation set, not used for training"
                         ));
                     }
                     let read = samples.read_records(&path, &records, vocab)?;
@@ -50,13 +54,13 @@ impl Samples {
                 }
             }
             let own = samples.training.split_off(first);
-            let own = samples.leave_out_large(own, set.most_tokens, set.most_pixels);
+            let own = samples.exclude_large(own, set.most_tokens, set.most_pixels);
             if own.is_empty() {
-                return Err(Error::Data(format!("{}: no sample to learn from", path.display())));
+                return Err(Error::Data(format!("{}: no training sample", path.display())));
             }
             samples.training.extend(own);
             let range = first..samples.training.len();
-            samples.sets.push(Set { name: set.path.clone(), samples: range, synthesizer: None });
+            samples.sets.push(TrainingSet { name: set.path.clone(), samples: range, synthesizer: None });
         }
         for (number, set) in recipe.data.sets.iter().enumerate() {
             if set.kind == SetKind::Synthesis {
@@ -67,12 +71,12 @@ impl Samples {
         Ok(samples)
     }
 
-    /// Records as samples. One that is wrong is an error; one whose picture fits no network is left out.
+    /// Converts records to samples. An invalid record is an error; one whose picture does not fit the network is skipped.
     fn read_records(&mut self, path: &Path, records: &[Record], vocab: &Vocab) -> Result<Vec<Sample>> {
         let read = |record: &Record| {
-            let wrong =
+            let invalid =
                 |reason: String| Error::Data(format!("{}, {:?}: {reason}", path.display(), record.id));
-            let (tokens, ink, strokes) = record.read(vocab).map_err(wrong)?;
+            let (tokens, ink, strokes) = record.read(vocab).map_err(invalid)?;
             let sample = Sample::with_ink(record.id.clone(), tokens, ink, strokes);
             Ok(sample
                 .map(|sample| Sample { writer: record.writer.clone(), ..sample })
@@ -112,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_writers_of_the_validation_set_are_not_learnt_from() {
+    fn writers_of_the_validation_set_are_not_used_for_training() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, records: &[Record]| {
             stroke_set::write(&folder.path().join(name), records).unwrap();
@@ -133,7 +137,7 @@ mod tests {
 
         write("b.jsonl", &[record("4", "bert", "x")]);
         let message = open(text, folder.path()).unwrap_err().to_string();
-        assert!(message.contains("b.jsonl: no sample to learn from"), "{message}");
+        assert!(message.contains("b.jsonl: no training sample"), "{message}");
         write("b.jsonl", &[record("4", "carl", "no")]);
         let message = open(text, folder.path()).unwrap_err().to_string();
         assert!(message.contains("b.jsonl, \"4\": tokens"), "{message}");

@@ -1,26 +1,26 @@
-//! Boxes around strokes, and strokes moved and resized.
+//! Bounding boxes of strokes, and transformations of strokes.
 
 use comer::{Point, Stroke};
 
 /// A box; y goes down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rect {
-    /// Least x.
+    /// Minimum x.
     pub left: f64,
-    /// Least y.
+    /// Minimum y.
     pub top: f64,
-    /// Greatest x.
+    /// Maximum x.
     pub right: f64,
-    /// Greatest y.
+    /// Maximum y.
     pub bottom: f64,
 }
 
 impl Rect {
-    /// A box around nothing, which every box contains.
+    /// The empty box, neutral for [`Self::union`].
     pub const EMPTY: Self =
         Self { left: f64::INFINITY, top: f64::INFINITY, right: f64::NEG_INFINITY, bottom: f64::NEG_INFINITY };
 
-    /// The box around strokes.
+    /// The bounding box of strokes.
     pub fn of<'a>(strokes: impl IntoIterator<Item = &'a Stroke>) -> Self {
         strokes.into_iter().flat_map(|stroke| &stroke.points).fold(Self::EMPTY, |rect, point| Self {
             left: rect.left.min(point.x),
@@ -30,7 +30,7 @@ impl Rect {
         })
     }
 
-    /// The box around both.
+    /// The bounding box of both.
     pub fn union(self, other: Self) -> Self {
         Self {
             left: self.left.min(other.left),
@@ -61,22 +61,21 @@ impl Rect {
     }
 }
 
-/// Changes every point.
+/// Transforms every point.
 pub fn transform(strokes: &mut [Stroke], change: impl Fn(Point) -> Point) {
     strokes.iter_mut().flat_map(|stroke| &mut stroke.points).for_each(|point| *point = change(*point));
 }
 
-/// Brings strokes into a box. Their proportions change by at most `most` from what keeps the longer side; `most` = 1
-/// keeps them.
-pub fn fit(strokes: &mut [Stroke], place: Rect, most: f64) {
+/// Fits strokes into a box. Their proportions change by at most the factor `most`; 1 keeps them.
+pub fn fit(strokes: &mut [Stroke], target: Rect, most: f64) {
     let own = Rect::of(&*strokes);
-    let longest = if own.size() > 0.0 { place.size() / own.size() } else { 1.0 };
-    let along = |place: f64, own: f64| match place / own {
+    let longest = if own.size() > 0.0 { target.size() / own.size() } else { 1.0 };
+    let along = |target: f64, own: f64| match target / own {
         factor if factor.is_finite() && factor > 0.0 => factor.clamp(longest / most, longest * most),
         _ => longest,
     };
-    let (across, down) = (along(place.width(), own.width()), along(place.height(), own.height()));
-    let (from, to) = (own.center(), place.center());
+    let (across, down) = (along(target.width(), own.width()), along(target.height(), own.height()));
+    let (from, to) = (own.center(), target.center());
     transform(strokes, |point| Point {
         x: to.x + (point.x - from.x) * across,
         y: to.y + (point.y - from.y) * down,

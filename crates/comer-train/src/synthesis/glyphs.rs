@@ -1,6 +1,6 @@
-//! Isolated symbols by writer: those of the training expressions and of files of glyphs.
+//! Isolated symbols by writer, from training expressions and glyph files.
 //!
-//! A glyph file has one JSON object a line: `s` the token, `w` the writer, `k` the strokes as in a stroke set, in any
+//! A glyph file has one JSON object per line: `s` the token, `w` the writer, `k` the strokes as in a stroke set, in any
 //! unit.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 
 /// The longer side of a stored glyph.
 const SIDE: f64 = 200.0;
-/// Writers to choose one from for a formula.
+/// Number of random candidates for a writer, and for a missing glyph.
 const CANDIDATES: usize = 8;
 
 /// A line of a glyph file.
@@ -32,36 +32,36 @@ struct Line {
     _command: Option<String>,
 }
 
-/// A symbol, stored small: there are hundreds of thousands.
+/// A symbol in a compact form, as there are hundreds of thousands.
 struct Glyph {
     strokes: Vec<Vec<[i16; 2]>>,
-    /// How far it leans: the tangent of the mean angle of what goes up and down.
+    /// The slant: the tangent of the mean angle of steep segments.
     slant: f32,
 }
 
-/// A writer's glyphs.
+/// The glyphs of a writer.
 #[derive(Default)]
 struct Writer {
     glyphs: BTreeMap<TokenId, Vec<u32>>,
     slant: f32,
 }
 
-/// All glyphs.
+/// The glyphs of all writers.
 #[derive(Default)]
-pub struct Library {
+pub struct GlyphLibrary {
     glyphs: Vec<Glyph>,
     writers: Vec<Writer>,
     names: BTreeMap<String, usize>,
     by_token: BTreeMap<TokenId, Vec<u32>>,
 }
 
-impl std::fmt::Debug for Library {
+impl std::fmt::Debug for GlyphLibrary {
     fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(formatter, "Library({} glyphs, {} writers)", self.glyphs.len(), self.writers.len())
+        write!(formatter, "GlyphLibrary({} glyphs, {} writers)", self.glyphs.len(), self.writers.len())
     }
 }
 
-impl Library {
+impl GlyphLibrary {
     /// Adds a glyph of a writer.
     pub fn add(&mut self, token: TokenId, writer: &str, strokes: &[Stroke]) {
         let bounds = Rect::of(strokes);
@@ -89,16 +89,16 @@ impl Library {
         self.by_token.entry(token).or_default().push(number);
     }
 
-    /// Adds a glyph file. Glyphs of tokens that the vocabulary lacks are left out.
+    /// Adds a glyph file. Glyphs whose token is not in the vocabulary are skipped.
     pub fn read(&mut self, path: &Path, vocab: &Vocab) -> Result<()> {
         let failed = |reason| Error::File { path: path.into(), reason };
         for (number, line) in BufReader::new(File::open(path).map_err(failed)?).lines().enumerate() {
-            let wrong =
+            let invalid =
                 |reason: String| Error::Data(format!("{}, line {}: {reason}", path.display(), number + 1));
             let line: Line = serde_json::from_str(&line.map_err(failed)?)
-                .map_err(|error| wrong(format!("{error}; expected a glyph with s, w and k")))?;
+                .map_err(|error| invalid(format!("{error}; expected a glyph with s, w and k")))?;
             if line.k.is_empty() || line.k.iter().any(|stroke| stroke.is_empty() || stroke.len() % 2 == 1) {
-                return Err(wrong("strokes must have pairs of numbers".into()));
+                return Err(invalid("expected strokes with pairs of numbers".into()));
             }
             if let Ok([token]) = vocab.encode(&line.s).as_deref() {
                 let strokes: Vec<Stroke> = line.k.iter().map(|stroke| unpack(stroke)).collect();
@@ -108,7 +108,7 @@ impl Library {
         Ok(())
     }
 
-    /// Finds out how the writers lean; to be called when all glyphs are there.
+    /// Computes the slant of each writer. Call it after all glyphs are added.
     pub fn finish(&mut self) {
         for writer in &mut self.writers {
             let own = writer.glyphs.values().flatten().map(|&glyph| self.glyphs[glyph as usize].slant);
@@ -119,13 +119,13 @@ impl Library {
         self.names = BTreeMap::new();
     }
 
-    /// Whether anybody wrote this symbol.
+    /// Whether there is a glyph for this token.
     pub fn has(&self, token: TokenId) -> bool {
         self.by_token.contains_key(&token)
     }
 
-    /// A writer who wrote many of the symbols that are needed.
-    pub fn hand(&self, needed: &[TokenId], random: &mut impl Rng) -> Hand<'_> {
+    /// A random writer with many of the needed symbols.
+    pub fn choose_writer(&self, needed: &[TokenId], random: &mut impl Rng) -> GlyphWriter<'_> {
         let covered = |writer: usize| {
             needed.iter().filter(|token| self.writers[writer].glyphs.contains_key(token)).count()
         };
@@ -134,31 +134,31 @@ impl Library {
         // The first of the best, as `max_by_key` takes the last.
         candidates.reverse();
         let writer = candidates.into_iter().max_by_key(|&writer| covered(writer)).unwrap_or(0);
-        Hand { library: self, writer: &self.writers[writer], lent: BTreeMap::new() }
+        GlyphWriter { library: self, writer: &self.writers[writer], borrowed: BTreeMap::new() }
     }
 }
 
-/// A writer, with what others lend of the symbols that this one did not write.
-pub struct Hand<'a> {
-    library: &'a Library,
+/// Writes symbols with the glyphs of one writer; missing ones are borrowed from other writers.
+pub struct GlyphWriter<'a> {
+    library: &'a GlyphLibrary,
     writer: &'a Writer,
-    lent: BTreeMap<TokenId, u32>,
+    borrowed: BTreeMap<TokenId, u32>,
 }
 
-impl Hand<'_> {
-    /// Strokes of a symbol, in a box whose longer side is 200; nothing if nobody wrote it.
+impl GlyphWriter<'_> {
+    /// The strokes of a symbol, in a box whose longer side is 200; `None` if there is no glyph.
     pub fn write(&mut self, token: TokenId, random: &mut impl Rng) -> Option<Vec<Stroke>> {
-        let glyph = match (self.writer.glyphs.get(&token), self.lent.get(&token)) {
+        let glyph = match (self.writer.glyphs.get(&token), self.borrowed.get(&token)) {
             (Some(own), _) => own[random.random_range(0..own.len())],
-            (None, Some(&lent)) => lent,
+            (None, Some(&borrowed)) => borrowed,
             (None, None) => {
                 let all = self.library.by_token.get(&token)?;
-                let away =
+                let distance =
                     |&glyph: &u32| (self.library.glyphs[glyph as usize].slant - self.writer.slant).abs();
-                let some = (0..CANDIDATES).map(|_| all[random.random_range(0..all.len())]);
-                let lent = some.min_by(|a, b| away(a).total_cmp(&away(b)))?;
-                self.lent.insert(token, lent);
-                lent
+                let candidates = (0..CANDIDATES).map(|_| all[random.random_range(0..all.len())]);
+                let borrowed = candidates.min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+                self.borrowed.insert(token, borrowed);
+                borrowed
             }
         };
         let strokes = self.library.glyphs[glyph as usize].strokes.iter();
@@ -176,7 +176,7 @@ fn unpack(packed: &[i32]) -> Stroke {
     Stroke { points: points.collect() }
 }
 
-/// The tangent of the angle by which steep parts lean to the right.
+/// The tangent of the mean angle by which steep segments lean to the right.
 fn slant(strokes: &[Stroke]) -> f32 {
     let (mut across, mut down) = (0.0, 0.0);
     for pair in strokes.iter().flat_map(|stroke| stroke.points.windows(2)) {
@@ -201,21 +201,21 @@ mod tests {
     }
 
     #[test]
-    fn what_a_writer_lacks_is_lent_by_one_who_leans_alike() {
+    fn missing_glyphs_are_borrowed_from_a_writer_with_similar_slant() {
         let upright = [line(&[(0.0, 0.0), (0.0, 10.0)])];
         let leaning = [line(&[(5.0, 0.0), (0.0, 10.0)])];
         assert!((slant(&leaning) - 0.5).abs() < 1e-6 && slant(&upright) == 0.0);
-        let mut library = Library::default();
+        let mut library = GlyphLibrary::default();
         library.add(5, "anna", &leaning);
         for (writer, strokes) in [("bert", &upright), ("carl", &leaning), ("dora", &upright)] {
             library.add(6, writer, strokes);
         }
         library.finish();
         let mut random = ChaCha8Rng::seed_from_u64(3);
-        let mut hand = library.hand(&[5], &mut random);
-        let lent = hand.write(6, &mut random).unwrap();
-        assert_eq!(lent, [line(&[(100.0, 0.0), (0.0, 200.0)])]);
-        assert_eq!(hand.write(6, &mut random), Some(lent), "the same one again");
-        assert!(hand.write(7, &mut random).is_none() && !library.has(7));
+        let mut writer = library.choose_writer(&[5], &mut random);
+        let borrowed = writer.write(6, &mut random).unwrap();
+        assert_eq!(borrowed, [line(&[(100.0, 0.0), (0.0, 200.0)])]);
+        assert_eq!(writer.write(6, &mut random), Some(borrowed), "the same glyph again");
+        assert!(writer.write(7, &mut random).is_none() && !library.has(7));
     }
 }

@@ -1,90 +1,90 @@
-//! New formulas: a tree laid out the way people write, with one writer's glyphs.
+//! Lays out new formulas with the glyphs of one writer.
 //!
-//! All sizes and distances are drawn from what was measured on real expressions (see [`super::metrics`]). The unit is the
-//! height of a digit; y goes down from the baseline.
+//! Sizes and distances are drawn from distributions measured on real expressions (see [`super::metrics`]). The unit is the
+//! height of a digit; y points down from the baseline.
 
 use comer::internal::TokenId;
 use comer::{Point, Stroke};
 use rand::{Rng, RngExt};
 
 use super::geometry::{Rect, fit, transform};
-use super::glyphs::Hand;
-use super::metrics::{Metrics, normal};
-use super::other_hands::is_bracket;
-use super::recombine::{Piece, bounds};
-use super::tree::{Atom, Grammar, Node};
+use super::glyphs::GlyphWriter;
+use super::metrics::{LayoutMetrics, normal};
+use super::other_writer::is_bracket;
+use super::recombine::{LeafInk, bounds};
+use super::tree::{Atom, TreeGrammar, TreeNode};
 use super::words::Words;
 
-/// The size of the outermost row, and of the innermost at least: nested scripts do not become illegible.
+/// The size of the outermost row, and the minimum size, so that nested scripts stay legible.
 const SIZE: f64 = 100.0;
 const SMALLEST: f64 = 40.0;
 
-/// What a layout needs.
-pub struct Layout<'a, R: Rng> {
+/// Lays out formulas.
+pub struct FormulaLayout<'a, R: Rng> {
     /// Sizes and distances.
-    pub metrics: &'a Metrics,
+    pub metrics: &'a LayoutMetrics,
     /// The tokens of bars and root signs.
-    pub grammar: &'a Grammar,
-    /// By token.
+    pub grammar: &'a TreeGrammar,
+    /// Labels by token.
     pub labels: &'a [String],
-    /// How functions are written.
+    /// The letters of functions.
     pub words: &'a Words,
-    /// Who writes.
-    pub hand: Hand<'a>,
-    /// What is drawn at random.
+    /// Provides the glyphs.
+    pub writer: GlyphWriter<'a>,
+    /// Source of random numbers.
     pub random: &'a mut R,
 }
 
-/// Pieces in the order of their leaves, around a baseline at 0.
+/// Leaves in order, around a baseline at 0.
 struct Block {
-    pieces: Vec<Piece>,
-    /// What the next block must not touch.
+    leaves: Vec<LeafInk>,
+    /// The bounding box, which the next block must not touch.
     rect: Rect,
 }
 
 impl Block {
-    fn new(pieces: Vec<Piece>) -> Self {
-        let rect = bounds(&pieces);
-        Self { pieces, rect }
+    fn new(leaves: Vec<LeafInk>) -> Self {
+        let rect = bounds(&leaves);
+        Self { leaves, rect }
     }
 
     fn shift(&mut self, x: f64, y: f64) {
-        for piece in &mut self.pieces {
-            transform(&mut piece.strokes, |point| Point { x: point.x + x, y: point.y + y });
+        for leaf in &mut self.leaves {
+            transform(&mut leaf.strokes, |point| Point { x: point.x + x, y: point.y + y });
         }
         let Rect { left, top, right, bottom } = self.rect;
         self.rect = Rect { left: left + x, top: top + y, right: right + x, bottom: bottom + y };
     }
 
     fn add(&mut self, other: Self) {
-        self.pieces.extend(other.pieces);
+        self.leaves.extend(other.leaves);
         self.rect = self.rect.union(other.rect);
     }
 }
 
-impl<R: Rng> Layout<'_, R> {
-    /// The pieces of a formula, in the order of its leaves; nothing if a symbol has no glyph.
-    pub fn write(&mut self, row: &[Node]) -> Option<Vec<Piece>> {
-        Some(self.row(row, SIZE)?.pieces)
+impl<R: Rng> FormulaLayout<'_, R> {
+    /// The leaves of a formula; `None` if a symbol has no glyph.
+    pub fn write(&mut self, row: &[TreeNode]) -> Option<Vec<LeafInk>> {
+        Some(self.row(row, SIZE)?.leaves)
     }
 
     fn draw(&mut self, name: &str) -> f64 {
         self.metrics.measure(name).draw(self.random)
     }
 
-    /// A size or distance that is not negative.
+    /// A random size or distance of at least `least`.
     fn draw_above(&mut self, name: &str, least: f64) -> f64 {
         self.draw(name).max(least)
     }
 
-    fn label(&self, node: &Node) -> &str {
+    fn label(&self, node: &TreeNode) -> &str {
         match node.atom {
             Atom::Symbol(token) => &self.labels[token as usize],
             _ => "",
         }
     }
 
-    fn row(&mut self, row: &[Node], size: f64) -> Option<Block> {
+    fn row(&mut self, row: &[TreeNode], size: f64) -> Option<Block> {
         let mut blocks: Vec<Option<Block>> = Vec::with_capacity(row.len());
         for node in row {
             let bracket = is_bracket(self.label(node));
@@ -95,19 +95,19 @@ impl<R: Rng> Layout<'_, R> {
             let inside = inside.fold(Rect::EMPTY, Rect::union);
             let tall = Some(inside).filter(|inside| inside.height() > 1.3 * size);
             let share = self.draw("bracket.height").clamp(0.9, 1.4);
-            for place in [open, close] {
-                blocks[place] = Some(self.node(&row[place], size, tall.map(|inside| (inside, share)))?);
+            for index in [open, close] {
+                blocks[index] = Some(self.node(&row[index], size, tall.map(|inside| (inside, share)))?);
             }
         }
         let slope = self.draw("row.slope");
-        let mut line = Block { pieces: Vec::new(), rect: Rect::EMPTY };
-        for (place, node) in row.iter().enumerate() {
-            let mut block = match blocks[place].take() {
+        let mut line = Block { leaves: Vec::new(), rect: Rect::EMPTY };
+        for (index, node) in row.iter().enumerate() {
+            let mut block = match blocks[index].take() {
                 Some(block) => block,
                 None => self.node(node, size, None)?,
             };
-            if place > 0 {
-                let gap = self.gap(&row[place - 1], node) * size;
+            if index > 0 {
+                let gap = self.gap(&row[index - 1], node) * size;
                 let x = line.rect.right + gap - block.rect.left;
                 block.shift(x, slope * (x + block.rect.center().x - line.rect.left));
             }
@@ -116,10 +116,10 @@ impl<R: Rng> Layout<'_, R> {
         Some(line)
     }
 
-    /// Brackets that belong together.
-    fn pairs(&self, row: &[Node]) -> Vec<(usize, usize)> {
+    /// Pairs of matching brackets.
+    fn pairs(&self, row: &[TreeNode]) -> Vec<(usize, usize)> {
         let (mut open, mut pairs): (Vec<(usize, &str)>, _) = (Vec::new(), Vec::new());
-        for (place, node) in row.iter().enumerate() {
+        for (index, node) in row.iter().enumerate() {
             let label = self.label(node);
             let partner = match label {
                 ")" => "(",
@@ -132,15 +132,15 @@ impl<R: Rng> Layout<'_, R> {
             match open.last() {
                 Some(&(first, last)) if last == partner => {
                     open.pop();
-                    pairs.push((first, place));
+                    pairs.push((first, index));
                 }
-                _ => open.push((place, label)),
+                _ => open.push((index, label)),
             }
         }
         pairs
     }
 
-    fn gap(&mut self, before: &Node, after: &Node) -> f64 {
+    fn gap(&mut self, before: &TreeNode, after: &TreeNode) -> f64 {
         let labels = [self.label(before), self.label(after)];
         let any = |list: &[&str]| labels.iter().any(|label| list.contains(label));
         let name = if any(&["=", "<", ">", "\\leq", "\\geq", "\\neq", "\\rightarrow", "\\in"]) {
@@ -157,15 +157,15 @@ impl<R: Rng> Layout<'_, R> {
         self.draw_above(name, 0.03)
     }
 
-    /// A node; `around` is the box that a bracket encloses, and how much of its height the bracket has.
-    fn node(&mut self, node: &Node, size: f64, around: Option<(Rect, f64)>) -> Option<Block> {
+    /// A node. For a bracket, `enclosed` is the bounding box of its contents and the height of the bracket relative to it.
+    fn node(&mut self, node: &TreeNode, size: f64, enclosed: Option<(Rect, f64)>) -> Option<Block> {
         let mut block = match &node.atom {
-            Atom::Symbol(token) => self.symbol(*token, size, around)?,
+            Atom::Symbol(token) => self.symbol(*token, size, enclosed)?,
             Atom::Fraction(numerator, denominator) => self.fraction(numerator, denominator, size)?,
             Atom::Root(index, radicand) => self.root(index.as_deref(), radicand, size)?,
         };
         let core = block.rect;
-        // Scripts of what is taller than a symbol stand at its corners.
+        // Scripts of nodes that are taller than a symbol are at their corners.
         let tall = core.height() > 1.5 * size;
         let mut right = core.right;
         for (script, name, sign) in [(&node.sub, "sub", 1.0), (&node.sup, "sup", -1.0)] {
@@ -196,17 +196,17 @@ impl<R: Rng> Layout<'_, R> {
         Some(block)
     }
 
-    fn symbol(&mut self, token: TokenId, size: f64, around: Option<(Rect, f64)>) -> Option<Block> {
-        let mut strokes = self.words.write(token, &mut self.hand, self.random)?;
+    fn symbol(&mut self, token: TokenId, size: f64, enclosed: Option<(Rect, f64)>) -> Option<Block> {
+        let mut strokes = self.words.write(token, &mut self.writer, self.random)?;
         let metrics = self.metrics.symbol(token);
-        // What was measured varies by the size of the row, which is itself only known from its symbols, as well.
+        // Less than the measured deviation, which includes the error of the estimated row size.
         let grow = (0.7 * self.metrics.measure("symbol.size").deviation * normal(self.random)).exp() * size;
         let middle = metrics.center * size + 0.5 * metrics.deviation * normal(self.random) * size;
         let (width, height) = (metrics.width * grow, metrics.height * grow);
-        let place =
+        let target =
             Rect { left: 0.0, top: middle - height / 2.0, right: width, bottom: middle + height / 2.0 };
-        match around {
-            None => fit(&mut strokes, place, 1.3),
+        match enclosed {
+            None => fit(&mut strokes, target, 1.3),
             Some((inside, share)) => {
                 let height = share * inside.height();
                 let (top, width) =
@@ -214,10 +214,10 @@ impl<R: Rng> Layout<'_, R> {
                 fit_exactly(&mut strokes, Rect { left: 0.0, top, right: width, bottom: top + height });
             }
         }
-        Some(Block::new(vec![Piece { token, strokes }]))
+        Some(Block::new(vec![LeafInk { token, strokes }]))
     }
 
-    fn fraction(&mut self, numerator: &[Node], denominator: &[Node], size: f64) -> Option<Block> {
+    fn fraction(&mut self, numerator: &[TreeNode], denominator: &[TreeNode], size: f64) -> Option<Block> {
         let share = self.draw_above("fraction.size", 0.5).min(1.0);
         let inner = (share * size).max(SMALLEST);
         let mut above = self.row(numerator, inner)?;
@@ -226,13 +226,13 @@ impl<R: Rng> Layout<'_, R> {
             (self.draw_above("fraction.overhang", 0.0) + self.draw_above("fraction.overhang", 0.0)) * size;
         let width = above.rect.width().max(below.rect.width()) + overhang;
         let axis = self.draw("fraction.axis") * size;
-        let mut strokes = self.hand.write(self.grammar.bar, self.random)?;
+        let mut strokes = self.writer.write(self.grammar.bar, self.random)?;
         let flat = Rect::of(&strokes).height() / Rect::of(&strokes).width().max(1.0);
-        // A stretched hyphen would be a wave.
+        // A stretched hyphen would look like a wave.
         let height = (flat * width).min((0.02 + 0.06 * self.random.random::<f64>()) * size);
         let bar = Rect { left: 0.0, top: axis - height / 2.0, right: width, bottom: axis + height / 2.0 };
         fit_exactly(&mut strokes, bar);
-        let mut block = Block::new(vec![Piece { token: self.grammar.bar, strokes }]);
+        let mut block = Block::new(vec![LeafInk { token: self.grammar.bar, strokes }]);
         let gaps = [0, 1].map(|_| self.draw_above("fraction.gap", 0.06) * size);
         let off = [0, 1].map(|_| 0.1 * normal(self.random));
         for (row, y, off) in
@@ -247,22 +247,22 @@ impl<R: Rng> Layout<'_, R> {
         Some(block)
     }
 
-    fn root(&mut self, index: Option<&[Node]>, radicand: &[Node], size: f64) -> Option<Block> {
+    fn root(&mut self, index: Option<&[TreeNode]>, radicand: &[TreeNode], size: f64) -> Option<Block> {
         let mut inner = self.row(radicand, size)?;
         let hook = self.draw_above("root.hook", 0.3) * size;
         let above = self.draw_above("root.above", 0.08) * size;
         let after = self.draw_above("root.after", -0.05) * size;
         inner.shift(hook - inner.rect.left, 0.0);
         let bottom = inner.rect.bottom.max(0.0) + 0.05 * normal(self.random) * size;
-        let place = Rect { left: 0.0, top: inner.rect.top - above, right: inner.rect.right + after, bottom };
-        let mut strokes = self.hand.write(self.grammar.sqrt, self.random)?;
-        fit_root(&mut strokes, place, 0.9 * hook);
-        let mut block = Block::new(vec![Piece { token: self.grammar.sqrt, strokes }]);
+        let target = Rect { left: 0.0, top: inner.rect.top - above, right: inner.rect.right + after, bottom };
+        let mut strokes = self.writer.write(self.grammar.sqrt, self.random)?;
+        fit_root(&mut strokes, target, 0.9 * hook);
+        let mut block = Block::new(vec![LeafInk { token: self.grammar.sqrt, strokes }]);
         if let Some(index) = index {
             let share = self.draw_above("index.size", 0.3).min(0.6);
             let mut small = self.row(index, share * size)?;
             let right = 0.45 * hook;
-            let middle = place.top + 0.35 * place.height();
+            let middle = target.top + 0.35 * target.height();
             small.shift(right - small.rect.right, middle - small.rect.bottom);
             block.add(small);
         }
@@ -271,20 +271,19 @@ impl<R: Rng> Layout<'_, R> {
     }
 }
 
-/// Brings strokes into a box, whatever becomes of their proportions.
-fn fit_exactly(strokes: &mut [Stroke], place: Rect) {
+/// Stretches strokes to a box, without keeping their proportions.
+fn fit_exactly(strokes: &mut [Stroke], target: Rect) {
     let own = Rect::of(&*strokes);
-    let scale = |place: f64, own: f64| if own > 0.0 { place / own } else { 1.0 };
-    let (across, down) = (scale(place.width(), own.width()), scale(place.height(), own.height()));
+    let scale = |target: f64, own: f64| if own > 0.0 { target / own } else { 1.0 };
+    let (across, down) = (scale(target.width(), own.width()), scale(target.height(), own.height()));
     transform(strokes, |point| Point {
-        x: place.left + (point.x - own.left) * across,
-        y: place.top + (point.y - own.top) * down,
+        x: target.left + (point.x - own.left) * across,
+        y: target.top + (point.y - own.top) * down,
     });
 }
 
-/// Brings a root sign into a box, with the hook in the first `hook` of its width: the line above grows, the hook does
-/// not.
-fn fit_root(strokes: &mut [Stroke], place: Rect, hook: f64) {
+/// Fits a root sign into a box, with a hook of the width `hook`: the line above is stretched, the hook is not.
+fn fit_root(strokes: &mut [Stroke], target: Rect, hook: f64) {
     let own = Rect::of(&*strokes);
     // The line begins at the first point near the top after the lowest one.
     let points: Vec<Point> = strokes.iter().flat_map(|stroke| &stroke.points).copied().collect();
@@ -293,13 +292,13 @@ fn fit_root(strokes: &mut [Stroke], place: Rect, hook: f64) {
     let corner = points[lowest..].iter().find(near_top).or_else(|| points.iter().find(near_top));
     let corner = corner.map_or(own.left + 0.3 * own.width(), |point| point.x);
     let corner = corner.clamp(own.left + 0.05 * own.width(), own.left + 0.8 * own.width());
-    fit_exactly(strokes, Rect { left: own.left, right: own.right, ..place });
+    fit_exactly(strokes, Rect { left: own.left, right: own.right, ..target });
     let (before, after) = (corner - own.left, own.right - corner);
     transform(strokes, |point| {
         let x = if point.x <= corner {
-            place.left + (point.x - own.left) / before.max(1e-9) * hook
+            target.left + (point.x - own.left) / before.max(1e-9) * hook
         } else {
-            place.left + hook + (point.x - corner) / after.max(1e-9) * (place.width() - hook)
+            target.left + hook + (point.x - corner) / after.max(1e-9) * (target.width() - hook)
         };
         Point { x, ..point }
     });

@@ -1,7 +1,7 @@
 //! Sizes and distances of handwriting, measured on real expressions.
 //!
-//! `metrics.txt` is written by the example `measure_layout`. Its unit is the height of a digit of the row; x to the right,
-//! y down, from the row's baseline. A line is `symbol TOKEN WIDTH HEIGHT CENTER DEVIATION` (medians; the deviation is that
+//! The example `measure_layout` writes `metrics.txt`. The unit is the height of a digit of the row; x points right, y
+//! down, from the baseline of the row. A line is `symbol TOKEN WIDTH HEIGHT CENTER DEVIATION` (medians; the deviation is that
 //! of the center) or `measure NAME MEAN DEVIATION`.
 
 use std::collections::BTreeMap;
@@ -16,13 +16,13 @@ pub struct SymbolSize {
     pub width: f64,
     /// Its height.
     pub height: f64,
-    /// The middle of its height.
+    /// Vertical centre, relative to the baseline.
     pub center: f64,
-    /// Standard deviation of the middle.
+    /// Standard deviation of the centre.
     pub deviation: f64,
 }
 
-/// A distance or ratio and how much it varies.
+/// The distribution of a distance or ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
     /// The mean.
@@ -32,13 +32,13 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// A value at random, within 1.5 deviations of the mean: further ones look like mistakes.
+    /// A random value within 1.5 deviations of the mean: others look like mistakes.
     pub fn draw(&self, random: &mut impl Rng) -> f64 {
         self.mean + self.deviation * normal(random)
     }
 }
 
-/// A number from a distribution near to the normal one, within 1.5 of 0.
+/// A random number, approximately normal, from -1.5 to 1.5.
 pub fn normal(random: &mut impl Rng) -> f64 {
     // The sum of three uniform numbers has the variance 1/4.
     let sum: f64 = (0..3).map(|_| random.random::<f64>() - 0.5).sum();
@@ -73,16 +73,16 @@ pub const MEASURES: [&str; 24] = [
     "index.size",
 ];
 
-/// All that was measured.
+/// The measured distributions.
 #[derive(Clone, Debug, Default)]
-pub struct Metrics {
+pub struct LayoutMetrics {
     /// By token.
     pub symbols: BTreeMap<TokenId, SymbolSize>,
     measures: BTreeMap<&'static str, Measure>,
 }
 
-impl Metrics {
-    /// Those of this crate.
+impl LayoutMetrics {
+    /// The metrics of this crate.
     pub fn new(vocab: &Vocab) -> Result<Self, String> {
         Self::parse(include_str!("metrics.txt"), vocab)
     }
@@ -91,7 +91,7 @@ impl Metrics {
         let mut metrics = Self::default();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let cells: Vec<&str> = line.split(' ').collect();
-            let number = |place: usize| cells.get(place).and_then(|cell| cell.parse::<f64>().ok());
+            let number = |index: usize| cells.get(index).and_then(|cell| cell.parse::<f64>().ok());
             let read = || match cells[0] {
                 "symbol" => {
                     let size = SymbolSize {
@@ -110,7 +110,7 @@ impl Metrics {
                 }
                 _ => None,
             };
-            let (name, size, measure) = read().ok_or_else(|| format!("metrics: line {line:?} is wrong"))?;
+            let (name, size, measure) = read().ok_or_else(|| format!("metrics: invalid line {line:?}"))?;
             if let (Some(name), Some(measure)) = (name, measure) {
                 metrics.measures.insert(name, measure);
             } else if let Ok([token]) = vocab.encode(cells[1]).as_deref() {
@@ -128,7 +128,7 @@ impl Metrics {
         self.measures[name]
     }
 
-    /// The size of a symbol; of one that was not measured, that of a digit.
+    /// The size of a symbol; that of a digit if it was not measured.
     pub fn symbol(&self, token: TokenId) -> SymbolSize {
         let digit = SymbolSize { width: 0.6, height: 1.0, center: -0.5, deviation: 0.08 };
         self.symbols.get(&token).copied().unwrap_or(digit)

@@ -1,19 +1,19 @@
-//! Makes training samples that nobody wrote as they are, from what people did write.
+//! Generates synthetic training samples from real handwriting.
 //!
 //! | kind | |
 //! |---|---|
-//! | [`Kind::Hands`] | the symbols of a real expression replaced by those of another writer ([`other_hands`]) |
-//! | [`Kind::Parts`] | parts of real expressions, and expressions with swapped parts ([`recombine`]) |
-//! | [`Kind::Formulas`] | formulas of a list, laid out as people write ([`layout`]), with the glyphs of one writer |
+//! | [`SynthesisKind::OtherWriter`] | the symbols of a real expression replaced by those of another writer ([`other_writer`]) |
+//! | [`SynthesisKind::Parts`] | parts of real expressions, and expressions with swapped parts ([`recombine`]) |
+//! | [`SynthesisKind::Formulas`] | formulas of a list, laid out by measured distributions ([`layout`]), with the glyphs of one writer |
 //!
-//! A sample depends on the seed and on its number alone. Strokes are drawn by the rule of real ink.
+//! A sample depends only on the seed and its number. Strokes are drawn like real ink.
 
 pub mod align;
 pub mod geometry;
 pub mod glyphs;
 pub mod layout;
 pub mod metrics;
-pub mod other_hands;
+pub mod other_writer;
 pub mod recombine;
 pub mod tree;
 pub mod words;
@@ -29,47 +29,47 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
-use self::align::{Mark, align};
+use self::align::{SymbolBox, align};
 use self::geometry::Rect;
-use self::glyphs::Library;
-use self::layout::Layout;
-use self::metrics::Metrics;
-use self::recombine::{Piece, Rows, Written};
-use self::tree::{Grammar, Row};
+use self::glyphs::GlyphLibrary;
+use self::layout::FormulaLayout;
+use self::metrics::LayoutMetrics;
+use self::recombine::{InkTree, LeafInk, RowIndex};
+use self::tree::{Row, TreeGrammar};
 use self::words::Words;
 use crate::error::{Error, Result};
 use crate::random::generator;
 use crate::recipe::DataSet;
 use crate::sample::Sample;
 
-/// How a sample is made.
+/// How a sample is generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A real layout in another hand.
-    Hands,
+pub enum SynthesisKind {
+    /// A real layout with the glyphs of another writer.
+    OtherWriter,
     /// Parts of real expressions.
     Parts,
     /// A formula of a list.
     Formulas,
 }
 
-/// Attempts before a real sample is taken as it is.
+/// Attempts before an unchanged real sample is used.
 const ATTEMPTS: usize = 30;
-/// Pixels of a picture for each symbol in it, about.
+/// Approximate number of pixels per symbol.
 const LEAF_AREA: usize = 3000;
 
-/// All that samples are made from.
+/// Generates samples.
 #[derive(Debug)]
 pub struct Synthesizer {
     shares: [f64; 3],
-    grammar: Grammar,
-    metrics: Metrics,
+    grammar: TreeGrammar,
+    metrics: LayoutMetrics,
     words: Words,
     labels: Vec<String>,
-    library: Library,
+    library: GlyphLibrary,
     /// Real expressions whose symbols are known: the sample, its tree, and the symbol of each leaf.
     layouts: Vec<(usize, Row, Vec<usize>)>,
-    rows: Rows,
+    rows: RowIndex,
     formulas: Vec<Row>,
     excluded: HashSet<Vec<TokenId>>,
     most_tokens: usize,
@@ -77,11 +77,11 @@ pub struct Synthesizer {
 }
 
 impl Synthesizer {
-    /// Reads what a set of kind `synthesis` names, and takes symbols and layouts from the training samples.
+    /// Reads the files of a set of kind `synthesis`, and takes symbols and layouts from the training samples.
     pub fn new(folder: &Path, set: &DataSet, training: &[Sample], vocab: &Vocab) -> Result<Self> {
-        let grammar = Grammar::new(vocab).map_err(Error::Data)?;
-        let metrics = Metrics::new(vocab).map_err(Error::Data)?;
-        let mut library = Library::default();
+        let grammar = TreeGrammar::new(vocab).map_err(Error::Data)?;
+        let metrics = LayoutMetrics::new(vocab).map_err(Error::Data)?;
+        let mut library = GlyphLibrary::default();
         for name in &set.glyphs {
             library.read(&folder.join(name), vocab)?;
         }
@@ -101,7 +101,7 @@ impl Synthesizer {
             .enumerate()
             .filter_map(|(number, sample)| find_layout(&grammar, number, sample))
             .collect();
-        let mut rows = Rows::new();
+        let mut rows = RowIndex::new();
         for (number, (_, row, _)) in layouts.iter().enumerate() {
             recombine::collect(&mut rows, number, row);
         }
@@ -122,13 +122,10 @@ impl Synthesizer {
         let missing = [
             (shares[0] > 0.0 && layouts.is_empty(), "expressions with known symbols"),
             (shares[1] > 0.0 && rows.is_empty(), "expressions with known structure"),
-            (shares[2] > 0.0 && formulas.is_empty(), "formulas, which `formulas` should name,"),
+            (shares[2] > 0.0 && formulas.is_empty(), "formulas (list them in `formulas`)"),
         ];
         if let Some((_, what)) = missing.iter().find(|(missing, _)| *missing) {
-            return Err(Error::Data(format!(
-                "[[data]] {}: there are no {what} to make samples from",
-                set.path
-            )));
+            return Err(Error::Data(format!("[[data]] {}: no {what} to generate samples from", set.path)));
         }
         Ok(Self {
             shares,
@@ -146,36 +143,36 @@ impl Synthesizer {
         })
     }
 
-    /// What there is to make samples from, in words.
+    /// A summary of the sources, for display.
     pub fn describe(&self) -> String {
         format!("{:?}, {} layouts, {} formulas", self.library, self.layouts.len(), self.formulas.len())
     }
 
-    /// How the sample of a number is made.
-    pub fn kind(&self, seed: u64, number: u64) -> Kind {
+    /// The kind of a sample.
+    pub fn kind(&self, seed: u64, number: u64) -> SynthesisKind {
         let at = generator([seed, number, 0, 2]).random::<f64>() * self.shares.iter().sum::<f64>();
         match at {
-            _ if at < self.shares[0] => Kind::Hands,
-            _ if at < self.shares[0] + self.shares[1] => Kind::Parts,
-            _ => Kind::Formulas,
+            _ if at < self.shares[0] => SynthesisKind::OtherWriter,
+            _ if at < self.shares[0] + self.shares[1] => SynthesisKind::Parts,
+            _ => SynthesisKind::Formulas,
         }
     }
 
-    /// The sample of a number.
-    pub fn make(&self, training: &[Sample], seed: u64, number: u64) -> Sample {
-        self.make_kind(self.kind(seed, number), training, seed, number)
+    /// Generates a sample.
+    pub fn generate(&self, training: &[Sample], seed: u64, number: u64) -> Sample {
+        self.generate_kind(self.kind(seed, number), training, seed, number)
     }
 
-    /// The sample of a number, made in a certain way.
-    pub fn make_kind(&self, kind: Kind, training: &[Sample], seed: u64, number: u64) -> Sample {
+    /// Generates a sample of a given kind.
+    pub fn generate_kind(&self, kind: SynthesisKind, training: &[Sample], seed: u64, number: u64) -> Sample {
         let mut random = generator([seed, number, 1, 2]);
         for _ in 0..ATTEMPTS {
-            let made = match kind {
-                Kind::Hands => self.other_hand(training, &mut random),
-                Kind::Parts => self.parts(training, &mut random),
-                Kind::Formulas => self.formula(&mut random),
+            let generated = match kind {
+                SynthesisKind::OtherWriter => self.other_writer(training, &mut random),
+                SynthesisKind::Parts => self.parts(training, &mut random),
+                SynthesisKind::Formulas => self.formula(&mut random),
             };
-            if let Some((written, scale)) = made
+            if let Some((written, scale)) = generated
                 && let Some(sample) = self.sample(written, scale, number)
             {
                 return sample;
@@ -184,29 +181,29 @@ impl Synthesizer {
         training[random.random_range(0..training.len())].clone()
     }
 
-    /// About how many pixels the picture of a number has, without making it.
+    /// The approximate number of pixels of a sample, without generating it.
     pub fn area(&self, training: &[Sample], seed: u64, number: u64) -> usize {
         let mut random = generator([seed, number, 1, 2]);
-        let of_layout = |place: usize| training[self.layouts[place].0].area();
+        let of_layout = |index: usize| training[self.layouts[index].0].area();
         match self.kind(seed, number) {
-            Kind::Hands => of_layout(random.random_range(0..self.layouts.len())),
-            Kind::Parts => of_layout(random.random_range(0..self.layouts.len())) * 2 / 3,
-            Kind::Formulas => {
+            SynthesisKind::OtherWriter => of_layout(random.random_range(0..self.layouts.len())),
+            SynthesisKind::Parts => of_layout(random.random_range(0..self.layouts.len())) * 2 / 3,
+            SynthesisKind::Formulas => {
                 let row = &self.formulas[random.random_range(0..self.formulas.len())];
                 LEAF_AREA * tree::leaf_count(row)
             }
         }
     }
 
-    /// A sample of what was written, unless it is excluded or too large.
-    fn sample(&self, written: Written, scale: Option<f64>, number: u64) -> Option<Sample> {
+    /// The sample of an expression, unless it is excluded or too large.
+    fn sample(&self, written: InkTree, scale: Option<f64>, number: u64) -> Option<Sample> {
         let tokens = self.grammar.tokens(&written.row);
         if tokens.len() > self.most_tokens || self.excluded.contains(&tokens) {
             return None;
         }
         debug_assert!(recombine::agrees(&self.grammar, &written));
         let (mut strokes, mut names, mut symbols) = (Vec::new(), Vec::new(), Vec::new());
-        for Piece { token, strokes: own } in written.pieces {
+        for LeafInk { token, strokes: own } in written.leaves {
             let first = strokes.len();
             names.extend(own.iter().map(|_| token));
             strokes.extend(own);
@@ -218,37 +215,37 @@ impl Synthesizer {
         (sample.area() <= self.most_pixels).then_some(sample)
     }
 
-    /// A real expression with its strokes by leaf.
-    fn written(&self, training: &[Sample], number: usize) -> Option<(Written, Option<f64>)> {
+    /// A real expression with the strokes of its leaves.
+    fn expression(&self, training: &[Sample], number: usize) -> Option<(InkTree, Option<f64>)> {
         let (sample, row, order) = &self.layouts[number];
         let ink = training[*sample].ink.as_ref()?;
-        let piece = |&symbol: &usize| {
+        let leaf = |&symbol: &usize| {
             let symbol = &ink.symbols()[symbol];
-            Piece { token: training[*sample].strokes[symbol.strokes[0]], strokes: strokes_of(symbol, ink) }
+            LeafInk { token: training[*sample].strokes[symbol.strokes[0]], strokes: strokes_of(symbol, ink) }
         };
-        Some((Written { row: row.clone(), pieces: order.iter().map(piece).collect() }, ink.scale()))
+        Some((InkTree { row: row.clone(), leaves: order.iter().map(leaf).collect() }, ink.scale()))
     }
 
-    fn other_hand(&self, training: &[Sample], random: &mut impl Rng) -> Option<(Written, Option<f64>)> {
-        let (mut written, _) = self.written(training, random.random_range(0..self.layouts.len()))?;
-        let needed = self.needed(written.pieces.iter().map(|piece| piece.token));
-        let mut hand = self.library.hand(&needed, random);
-        for piece in &mut written.pieces {
-            let label = &self.labels[piece.token as usize];
+    fn other_writer(&self, training: &[Sample], random: &mut impl Rng) -> Option<(InkTree, Option<f64>)> {
+        let (mut written, _) = self.expression(training, random.random_range(0..self.layouts.len()))?;
+        let needed = self.needed(written.leaves.iter().map(|leaf| leaf.token));
+        let mut writer = self.library.choose_writer(&needed, random);
+        for leaf in &mut written.leaves {
+            let label = &self.labels[leaf.token as usize];
             let new =
-                other_hands::replace(piece.token, label, &piece.strokes, &mut hand, &self.words, random);
+                other_writer::replace(leaf.token, label, &leaf.strokes, &mut writer, &self.words, random);
             if let Some(strokes) = new {
-                piece.strokes = strokes;
+                leaf.strokes = strokes;
             }
         }
-        // By now these are strokes of a pen, wherever the layout comes from.
+        // These are pen strokes now, even if the layout was traced from a picture.
         Some((written, None))
     }
 
-    /// The symbols that a writer should have, each once.
+    /// The symbols that are needed from a writer, each once.
     fn needed(&self, tokens: impl Iterator<Item = TokenId>) -> Vec<TokenId> {
         let mut needed: Vec<TokenId> = tokens
-            .filter(|&token| !other_hands::is_kept(&self.labels[token as usize]))
+            .filter(|&token| !other_writer::is_kept(&self.labels[token as usize]))
             .flat_map(|token| self.words.parts(&token).to_vec())
             .collect();
         needed.sort();
@@ -256,45 +253,45 @@ impl Synthesizer {
         needed
     }
 
-    fn parts(&self, training: &[Sample], random: &mut impl Rng) -> Option<(Written, Option<f64>)> {
+    fn parts(&self, training: &[Sample], random: &mut impl Rng) -> Option<(InkTree, Option<f64>)> {
         let number = random.random_range(0..self.layouts.len());
-        let (written, scale) = self.written(training, number)?;
+        let (written, scale) = self.expression(training, number)?;
         if random.random::<bool>() {
-            let part = recombine::cut(&written, &self.labels, random)?;
-            // A part of a traced expression is as large as it would have been by itself.
-            let grown = recombine::mean_height(&written.pieces) / recombine::mean_height(&part.pieces);
+            let part = recombine::random_part(&written, &self.labels, random)?;
+            // A part of a traced expression gets the size that it would have on its own.
+            let grown = recombine::mean_height(&written.leaves) / recombine::mean_height(&part.leaves);
             return Some((part, scale.map(|scale| scale * grown)));
         }
-        let places = tree::inner_rows(&written.row);
-        let (path, first) = places.choose(random)?;
+        let rows = tree::inner_rows(&written.row);
+        let (path, first) = rows.choose(random)?;
         let mut tree = written.row.clone();
         let count = tree::leaf_count(tree::row_at(&mut tree, path)?);
         let donors = self.rows.get(&path[path.len() - 1].1)?;
         let (donor, donor_path, donor_first, donor_count) = donors.choose(random)?;
-        let (mut other, _) = self.written(training, *donor)?;
+        let (mut other, _) = self.expression(training, *donor)?;
         let row = tree::row_at(&mut other.row, donor_path)?.clone();
-        let pieces = other.pieces[*donor_first..donor_first + donor_count].to_vec();
-        let other = Written { row, pieces };
+        let leaves = other.leaves[*donor_first..donor_first + donor_count].to_vec();
+        let other = InkTree { row, leaves };
         if other.row == *tree::row_at(&mut tree, path)? {
             return None;
         }
         Some((recombine::swap(&written, path, *first, count, &other)?, scale))
     }
 
-    fn formula(&self, random: &mut impl Rng) -> Option<(Written, Option<f64>)> {
+    fn formula(&self, random: &mut impl Rng) -> Option<(InkTree, Option<f64>)> {
         let row = &self.formulas[random.random_range(0..self.formulas.len())];
         let needed = self.needed(self.grammar.leaves(row).into_iter());
-        let hand = self.library.hand(&needed, random);
-        let mut layout = Layout {
+        let writer = self.library.choose_writer(&needed, random);
+        let mut layout = FormulaLayout {
             metrics: &self.metrics,
             grammar: &self.grammar,
             labels: &self.labels,
             words: &self.words,
-            hand,
+            writer,
             random,
         };
-        let pieces = layout.write(row)?;
-        Some((Written { row: row.clone(), pieces }, None))
+        let leaves = layout.write(row)?;
+        Some((InkTree { row: row.clone(), leaves }, None))
     }
 }
 
@@ -303,22 +300,22 @@ fn strokes_of(symbol: &InkSymbol, ink: &Ink) -> Vec<Stroke> {
 }
 
 /// The tree of a sample and the symbol of each leaf, if all strokes belong to symbols and these to leaves.
-fn find_layout(grammar: &Grammar, number: usize, sample: &Sample) -> Option<(usize, Row, Vec<usize>)> {
+fn find_layout(grammar: &TreeGrammar, number: usize, sample: &Sample) -> Option<(usize, Row, Vec<usize>)> {
     let ink = sample.ink.as_ref()?;
     if sample.strokes.contains(&PAD) {
         return None;
     }
     let row = grammar.parse(&sample.tokens)?;
-    let mark = |symbol: &InkSymbol| Mark {
+    let symbol_box = |symbol: &InkSymbol| SymbolBox {
         token: sample.strokes[symbol.strokes[0]],
-        place: Rect::of(symbol.strokes.iter().map(|&stroke| &ink.strokes()[stroke])),
+        bounds: Rect::of(symbol.strokes.iter().map(|&stroke| &ink.strokes()[stroke])),
     };
-    let marks: Vec<Mark> = ink.symbols().iter().map(mark).collect();
-    let order = align(grammar, &row, &marks)?;
+    let boxes: Vec<SymbolBox> = ink.symbols().iter().map(symbol_box).collect();
+    let order = align(grammar, &row, &boxes)?;
     Some((number, row, order))
 }
 
-/// The formulas of lists: a line's tokens stand after its last tab. Lines that the vocabulary cannot write are left out.
+/// The formulas of lists: the tokens are after the last tab of a line. Lines with unknown tokens are skipped.
 fn read_lists(folder: &Path, names: &[String], vocab: &Vocab) -> Result<Vec<Vec<TokenId>>> {
     let mut formulas = Vec::new();
     for name in names {

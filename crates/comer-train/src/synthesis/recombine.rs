@@ -1,4 +1,4 @@
-//! Decompose and recombine: parts of real expressions as expressions of their own, and parts of the same relation swapped.
+//! Decompose and recombine: subexpressions of real expressions, and expressions with swapped parts.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
 
 use super::geometry::{Rect, transform};
-use super::tree::{Atom, Grammar, Node, Path, Relation, Row, inner_rows, leaf_count, row_at};
+use super::tree::{Atom, Path, Row, RowRelation, TreeGrammar, TreeNode, inner_rows, leaf_count, row_at};
 
 /// The strokes of one leaf.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Piece {
+pub struct LeafInk {
     /// The symbol.
     pub token: TokenId,
     /// Its strokes.
@@ -21,31 +21,31 @@ pub struct Piece {
 
 /// A tree with the strokes of its leaves, in their order.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Written {
+pub struct InkTree {
     /// The tree.
     pub row: Row,
-    /// A piece for each leaf.
-    pub pieces: Vec<Piece>,
+    /// The strokes of each leaf.
+    pub leaves: Vec<LeafInk>,
 }
 
-/// The box around pieces.
-pub fn bounds(pieces: &[Piece]) -> Rect {
-    Rect::of(pieces.iter().flat_map(|piece| &piece.strokes))
+/// The bounding box of leaves.
+pub fn bounds(leaves: &[LeafInk]) -> Rect {
+    Rect::of(leaves.iter().flat_map(|leaf| &leaf.strokes))
 }
 
-/// The mean height of symbols, without flat ones.
-pub fn mean_height(pieces: &[Piece]) -> f64 {
-    let heights: Vec<f64> = pieces.iter().map(|piece| Rect::of(&piece.strokes).height()).collect();
+/// The mean height of symbols, ignoring flat ones.
+pub fn mean_height(leaves: &[LeafInk]) -> f64 {
+    let heights: Vec<f64> = leaves.iter().map(|leaf| Rect::of(&leaf.strokes).height()).collect();
     let most = heights.iter().copied().fold(0.0, f64::max);
     let tall: Vec<f64> = heights.into_iter().filter(|&height| height > 0.3 * most).collect();
     tall.iter().sum::<f64>() / tall.len().max(1) as f64
 }
 
-/// Where the rows of all expressions are, by their relation: expression, path, first leaf, number of leaves.
-pub type Rows = BTreeMap<Relation, Vec<(usize, Path, usize, usize)>>;
+/// The rows of all expressions by their relation: expression, path, first leaf, number of leaves.
+pub type RowIndex = BTreeMap<RowRelation, Vec<(usize, Path, usize, usize)>>;
 
 /// Adds the inner rows of an expression.
-pub fn collect(rows: &mut Rows, number: usize, row: &Row) {
+pub fn collect(rows: &mut RowIndex, number: usize, row: &Row) {
     let mut row = row.clone();
     for (path, first) in inner_rows(&row.clone()) {
         let Some(count) = row_at(&mut row, &path).map(|row| leaf_count(row)) else { continue };
@@ -54,7 +54,7 @@ pub fn collect(rows: &mut Rows, number: usize, row: &Row) {
     }
 }
 
-/// What may begin or end an expression, by label.
+/// Whether a symbol can begin an expression.
 fn can_begin(label: &str) -> bool {
     !matches!(
         label,
@@ -80,6 +80,7 @@ fn can_begin(label: &str) -> bool {
     )
 }
 
+/// Whether a symbol can end an expression.
 fn can_end(label: &str) -> bool {
     !matches!(
         label,
@@ -113,7 +114,7 @@ fn can_end(label: &str) -> bool {
     )
 }
 
-/// Whether brackets close what they open.
+/// Whether brackets are balanced.
 fn is_balanced(labels: &[&str]) -> bool {
     let mut open = Vec::new();
     for label in labels {
@@ -135,14 +136,14 @@ fn is_balanced(labels: &[&str]) -> bool {
     open.is_empty() && labels.iter().filter(|label| **label == "|").count() % 2 == 0
 }
 
-/// A part of an expression: an inner row, or a run of any row, that could stand alone.
-pub fn cut(written: &Written, labels: &[String], random: &mut impl Rng) -> Option<Written> {
-    let mut places = vec![(Path::new(), 0)];
-    places.extend(inner_rows(&written.row));
-    let (path, first) = places.choose(random)?;
+/// A random part of an expression that is an expression on its own: an inner row, or a run of any row.
+pub fn random_part(written: &InkTree, labels: &[String], random: &mut impl Rng) -> Option<InkTree> {
+    let mut rows = vec![(Path::new(), 0)];
+    rows.extend(inner_rows(&written.row));
+    let (path, first) = rows.choose(random)?;
     let mut tree = written.row.clone();
     let row = row_at(&mut tree, path)?;
-    // All of an inner row half of the time, otherwise a run.
+    // An entire inner row half of the time, otherwise a run.
     let whole = !path.is_empty() && random.random::<bool>();
     let (begin, end) = match whole {
         true => (0, row.len()),
@@ -154,10 +155,10 @@ pub fn cut(written: &Written, labels: &[String], random: &mut impl Rng) -> Optio
     let part = row[begin..end].to_vec();
     let leaf = first + leaf_count(&row[..begin]);
     let count = leaf_count(&part);
-    if count < 2 || count == written.pieces.len() {
+    if count < 2 || count == written.leaves.len() {
         return None;
     }
-    let label = |node: &Node| match node.atom {
+    let label = |node: &TreeNode| match node.atom {
         Atom::Symbol(token) => &labels[token as usize][..],
         _ => "",
     };
@@ -167,24 +168,24 @@ pub fn cut(written: &Written, labels: &[String], random: &mut impl Rng) -> Optio
     if !is_balanced(&own) || !can_begin(own[0]) || !ends {
         return None;
     }
-    Some(Written { row: part, pieces: written.pieces[leaf..leaf + count].to_vec() })
+    Some(InkTree { row: part, leaves: written.leaves[leaf..leaf + count].to_vec() })
 }
 
-/// How the symbols outside of a swapped row make room.
+/// How the symbols outside of a swapped row move.
 enum Move {
-    /// Together, as the middle of their box does.
+    /// As a group, with the centre of their bounding box.
     Together(std::ops::Range<usize>),
-    /// Each point by itself: bars and root signs.
+    /// Each point separately: bars and root signs.
     Stretched(usize),
 }
 
-/// Lists the moves of everything but the row at the end of a path.
-fn moves(row: &[Node], first: usize, path: &[(usize, Relation)], list: &mut Vec<Move>) {
+/// Lists the moves of everything except the row at the end of a path.
+fn moves(row: &[TreeNode], first: usize, path: &[(usize, RowRelation)], list: &mut Vec<Move>) {
     let Some(((index, relation), rest)) = path.split_first() else { return };
     let mut leaf = first;
-    for (place, node) in row.iter().enumerate() {
+    for (position, node) in row.iter().enumerate() {
         let count = node.leaf_count();
-        if place != *index {
+        if position != *index {
             list.push(Move::Together(leaf..leaf + count));
         } else {
             list.push(match node.atom {
@@ -206,36 +207,36 @@ fn moves(row: &[Node], first: usize, path: &[(usize, Relation)], list: &mut Vec<
     }
 }
 
-/// Limits of a row's new height and width, as shares of the old ones.
+/// Limits of the new height and width of a row, relative to the old ones.
 const HEIGHTS: std::ops::RangeInclusive<f64> = 0.6..=1.4;
 const WIDTHS: std::ops::RangeInclusive<f64> = 0.25..=4.0;
 
-/// The expression with the row at a path (of `count` leaves from `first` on) replaced by another one, at the size of
-/// its symbols and in its place; what is beside it makes room. Nothing if the shapes are too different.
-pub fn swap(written: &Written, path: &Path, first: usize, count: usize, other: &Written) -> Option<Written> {
+/// Replaces the row at a path (`count` leaves from `first` on) by another one, at the same position and with the same
+/// symbol size, and moves the symbols beside it. `None` if the shapes are too different.
+pub fn swap(written: &InkTree, path: &Path, first: usize, count: usize, other: &InkTree) -> Option<InkTree> {
     let (_, relation) = *path.last()?;
-    let old = &written.pieces[first..first + count];
-    let (from, place) = (bounds(&other.pieces), bounds(old));
-    let factor = mean_height(old) / mean_height(&other.pieces);
+    let old = &written.leaves[first..first + count];
+    let (from, target) = (bounds(&other.leaves), bounds(old));
+    let factor = mean_height(old) / mean_height(&other.leaves);
     let (width, height) = (factor * from.width(), factor * from.height());
     let share = |new: f64, old: f64| if new == old { 1.0 } else { new / old };
-    let single = place.width() < 0.3 * place.height();
+    let single = target.width() < 0.3 * target.height();
     if !factor.is_finite()
-        || !HEIGHTS.contains(&share(height, place.height()))
-        || !(single || WIDTHS.contains(&share(width, place.width())))
+        || !HEIGHTS.contains(&share(height, target.height()))
+        || !(single || WIDTHS.contains(&share(width, target.width())))
     {
         return None;
     }
-    // From `left` to `right` there must be room for `more`.
+    // The range from `left` to `right` grows by `more`.
     let core = first_core(written, path);
     let (left, right, more) = match relation {
-        Relation::Numerator | Relation::Denominator => {
-            let bar = Rect::of(&written.pieces[core].strokes);
+        RowRelation::Numerator | RowRelation::Denominator => {
+            let bar = Rect::of(&written.leaves[core].strokes);
             let others = fraction_sibling(written, path, core, first, count);
-            let overhang = bar.width() - place.width().max(others);
+            let overhang = bar.width() - target.width().max(others);
             (bar.left, bar.right, width.max(others) + overhang - bar.width())
         }
-        _ => (place.left, place.right, width - place.width()),
+        _ => (target.left, target.right, width - target.width()),
     };
     let span = (right - left).max(1e-6);
     let shift = |x: f64| more * ((x - left) / span).clamp(0.0, 1.0);
@@ -245,41 +246,41 @@ pub fn swap(written: &Written, path: &Path, first: usize, count: usize, other: &
     for own in list {
         match own {
             Move::Together(range) => {
-                let by = shift(bounds(&written.pieces[range.clone()]).center().x);
-                for piece in &mut result.pieces[range] {
-                    transform(&mut piece.strokes, |point| Point { x: point.x + by, ..point });
+                let by = shift(bounds(&written.leaves[range.clone()]).center().x);
+                for leaf in &mut result.leaves[range] {
+                    transform(&mut leaf.strokes, |point| Point { x: point.x + by, ..point });
                 }
             }
-            Move::Stretched(leaf) => transform(&mut result.pieces[leaf].strokes, |point| Point {
+            Move::Stretched(leaf) => transform(&mut result.leaves[leaf].strokes, |point| Point {
                 x: point.x + shift(point.x),
                 ..point
             }),
         }
     }
     let middle = match relation {
-        Relation::Numerator | Relation::Denominator => (left + right + more) / 2.0,
-        _ => place.center().x + shift(place.center().x),
+        RowRelation::Numerator | RowRelation::Denominator => (left + right + more) / 2.0,
+        _ => target.center().x + shift(target.center().x),
     };
     let top = match relation {
-        Relation::Numerator | Relation::Superscript | Relation::Above => place.bottom - height,
-        Relation::Denominator | Relation::Subscript | Relation::Below => place.top,
-        Relation::Radicand | Relation::Index => place.center().y - height / 2.0,
+        RowRelation::Numerator | RowRelation::Superscript | RowRelation::Above => target.bottom - height,
+        RowRelation::Denominator | RowRelation::Subscript | RowRelation::Below => target.top,
+        RowRelation::Radicand | RowRelation::Index => target.center().y - height / 2.0,
     };
     let corner = Point { x: middle - width / 2.0, y: top };
-    let mut pieces = other.pieces.clone();
-    for piece in &mut pieces {
-        transform(&mut piece.strokes, |point| Point {
+    let mut leaves = other.leaves.clone();
+    for leaf in &mut leaves {
+        transform(&mut leaf.strokes, |point| Point {
             x: corner.x + (point.x - from.left) * factor,
             y: corner.y + (point.y - from.top) * factor,
         });
     }
-    result.pieces.splice(first..first + count, pieces);
+    result.leaves.splice(first..first + count, leaves);
     *row_at(&mut result.row, path)? = other.row.clone();
     Some(result)
 }
 
-/// The leaf of the node around the row at the end of a path.
-fn first_core(written: &Written, path: &Path) -> usize {
+/// The leaf of the parent node of the row at the end of a path.
+fn first_core(written: &InkTree, path: &Path) -> usize {
     let (mut row, mut leaf) = (&written.row, 0);
     for (step, (index, relation)) in path.iter().enumerate() {
         leaf += leaf_count(&row[..*index]);
@@ -299,19 +300,19 @@ fn first_core(written: &Written, path: &Path) -> usize {
 }
 
 /// The width of the other part of a fraction.
-fn fraction_sibling(written: &Written, path: &Path, core: usize, first: usize, count: usize) -> f64 {
+fn fraction_sibling(written: &InkTree, path: &Path, core: usize, first: usize, count: usize) -> f64 {
     let mut tree = written.row.clone();
     let parent = row_at(&mut tree, &path[..path.len() - 1]);
     let whole = parent.map_or(0, |row| row[path[path.len() - 1].0].leaf_count());
     let own = first..first + count;
     let others = (core + 1..core + whole).filter(|leaf| !own.contains(leaf));
-    let place = others.map(|leaf| Rect::of(&written.pieces[leaf].strokes)).fold(Rect::EMPTY, Rect::union);
-    place.width().max(0.0)
+    let bounds = others.map(|leaf| Rect::of(&written.leaves[leaf].strokes)).fold(Rect::EMPTY, Rect::union);
+    bounds.width().max(0.0)
 }
 
-/// Whether a tree has the leaves that were written.
-pub fn agrees(grammar: &Grammar, written: &Written) -> bool {
-    let tokens: Vec<TokenId> = written.pieces.iter().map(|piece| piece.token).collect();
+/// Whether the tokens of the leaves are those of the tree.
+pub fn agrees(grammar: &TreeGrammar, written: &InkTree) -> bool {
+    let tokens: Vec<TokenId> = written.leaves.iter().map(|leaf| leaf.token).collect();
     grammar.leaves(&written.row) == tokens
 }
 
@@ -323,29 +324,29 @@ mod tests {
 
     use super::*;
 
-    /// Symbols as boxes: label, left, top, width, height.
-    fn written(caption: &str, boxes: &[(f64, f64, f64, f64)]) -> (Grammar, Written) {
+    /// An expression whose symbols are boxes: left, top, width, height.
+    fn written(caption: &str, boxes: &[(f64, f64, f64, f64)]) -> (TreeGrammar, InkTree) {
         let vocab = Vocab::crohme();
-        let grammar = Grammar::new(&vocab).unwrap();
+        let grammar = TreeGrammar::new(&vocab).unwrap();
         let row = grammar.parse(&vocab.encode(caption).unwrap()).unwrap();
         let stroke = |&(x, y, width, height): &(f64, f64, f64, f64)| {
             vec![Stroke { points: vec![Point { x, y }, Point { x: x + width, y: y + height }] }]
         };
-        let leaves = grammar.leaves(&row);
-        assert_eq!(leaves.len(), boxes.len());
-        let pieces =
-            leaves.into_iter().zip(boxes).map(|(token, place)| Piece { token, strokes: stroke(place) });
-        let pieces = pieces.collect();
-        (grammar, Written { row, pieces })
+        let tokens = grammar.leaves(&row);
+        assert_eq!(tokens.len(), boxes.len());
+        let leaves =
+            tokens.into_iter().zip(boxes).map(|(token, rect)| LeafInk { token, strokes: stroke(rect) });
+        let leaves = leaves.collect();
+        (grammar, InkTree { row, leaves })
     }
 
-    fn place(written: &Written, leaf: usize) -> [f64; 4] {
-        let rect = Rect::of(&written.pieces[leaf].strokes);
+    fn corners(written: &InkTree, leaf: usize) -> [f64; 4] {
+        let rect = Rect::of(&written.leaves[leaf].strokes);
         [rect.left, rect.top, rect.right, rect.bottom]
     }
 
     #[test]
-    fn a_wider_numerator_stretches_its_bar_and_moves_what_follows() {
+    fn a_wider_numerator_stretches_its_bar_and_moves_the_rest() {
         let (grammar, a) = written(
             "\\frac { a } { b } + c",
             &[
@@ -358,15 +359,15 @@ mod tests {
         );
         let (_, b) =
             written("x y z", &[(100.0, 0.0, 20.0, 20.0), (130.0, 0.0, 20.0, 20.0), (160.0, 0.0, 20.0, 20.0)]);
-        let path = vec![(0, Relation::Numerator)];
+        let path = vec![(0, RowRelation::Numerator)];
         let result = swap(&a, &path, 1, 1, &b).unwrap();
         assert!(agrees(&grammar, &result));
-        // Half the size, 40 wide; the bar keeps its overhang of 10 in all.
-        assert_eq!(place(&result, 0), [0.0, 20.0, 50.0, 20.0]);
-        assert_eq!(place(&result, 1), [5.0, 5.0, 15.0, 15.0]);
-        assert_eq!(place(&result, 3), [35.0, 5.0, 45.0, 15.0]);
-        assert_eq!(place(&result, 4), [20.0, 25.0, 30.0, 35.0], "the denominator stays in the middle");
-        assert_eq!(place(&result, 6), [70.0, 15.0, 80.0, 25.0]);
+        // Half the size, 40 wide; the bar keeps its total overhang of 10.
+        assert_eq!(corners(&result, 0), [0.0, 20.0, 50.0, 20.0]);
+        assert_eq!(corners(&result, 1), [5.0, 5.0, 15.0, 15.0]);
+        assert_eq!(corners(&result, 3), [35.0, 5.0, 45.0, 15.0]);
+        assert_eq!(corners(&result, 4), [20.0, 25.0, 30.0, 35.0], "the denominator stays centred");
+        assert_eq!(corners(&result, 6), [70.0, 15.0, 80.0, 25.0]);
         assert_eq!(result.row.len(), 3);
     }
 
@@ -382,18 +383,18 @@ mod tests {
             ],
         );
         let (_, b) = written("n m", &[(0.0, 0.0, 8.0, 10.0), (10.0, 0.0, 8.0, 10.0)]);
-        let path = vec![(0, Relation::Radicand), (0, Relation::Superscript)];
+        let path = vec![(0, RowRelation::Radicand), (0, RowRelation::Superscript)];
         let result = swap(&a, &path, 2, 1, &b).unwrap();
         assert!(agrees(&grammar, &result));
-        assert_eq!(place(&result, 0), [0.0, 0.0, 50.0, 30.0]);
-        assert_eq!(place(&result, 2), [24.0, 5.0, 32.0, 15.0]);
-        assert_eq!(place(&result, 4)[0], 55.0);
+        assert_eq!(corners(&result, 0), [0.0, 0.0, 50.0, 30.0]);
+        assert_eq!(corners(&result, 2), [24.0, 5.0, 32.0, 15.0]);
+        assert_eq!(corners(&result, 4)[0], 55.0);
         let (_, tall) = written("n m", &[(0.0, 0.0, 8.0, 10.0), (10.0, 40.0, 8.0, 10.0)]);
         assert_eq!(swap(&a, &path, 2, 1, &tall), None);
     }
 
     #[test]
-    fn parts_can_stand_alone() {
+    fn parts_are_valid_expressions() {
         let vocab = Vocab::crohme();
         let labels: Vec<String> = (0..vocab.len()).map(|token| vocab.decode(&[token as TokenId])).collect();
         let boxes: Vec<(f64, f64, f64, f64)> = (0..9).map(|x| (10.0 * f64::from(x), 0.0, 8.0, 8.0)).collect();
@@ -401,7 +402,7 @@ mod tests {
         let mut random = ChaCha8Rng::seed_from_u64(1);
         let mut found = std::collections::BTreeSet::new();
         for _ in 0..300 {
-            if let Some(part) = cut(&whole, &labels, &mut random) {
+            if let Some(part) = random_part(&whole, &labels, &mut random) {
                 assert!(agrees(&grammar, &part));
                 found.insert(vocab.decode(&grammar.tokens(&part.row)));
             }

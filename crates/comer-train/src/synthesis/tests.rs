@@ -1,4 +1,4 @@
-//! Synthesis as a whole, on a few expressions of boxes and zigzags.
+//! Tests of synthesis with a few expressions of zigzags.
 
 use comer::Point;
 
@@ -6,11 +6,11 @@ use super::*;
 use crate::stroke_set::Record;
 
 /// A symbol's strokes: a zigzag that depends on the token.
-fn glyph(token: TokenId, place: Rect) -> Vec<Stroke> {
+fn glyph(token: TokenId, bounds: Rect) -> Vec<Stroke> {
     let points = (0..6).map(|step| {
         let turn = f64::from((u32::from(token) * (step + 3)) % 7) / 7.0;
-        let x = place.left
-            + place.width()
+        let x = bounds.left
+            + bounds.width()
                 * if step == 0 {
                     0.0
                 } else if step == 5 {
@@ -18,24 +18,24 @@ fn glyph(token: TokenId, place: Rect) -> Vec<Stroke> {
                 } else {
                     turn
                 };
-        Point { x, y: place.top + place.height() * f64::from(step) / 5.0 }
+        Point { x, y: bounds.top + bounds.height() * f64::from(step) / 5.0 }
     });
     vec![Stroke { points: points.collect() }]
 }
 
 /// Expressions written side by side, one of them a fraction, and every symbol of the vocabulary once.
 fn training(vocab: &Vocab) -> Vec<Sample> {
-    let grammar = Grammar::new(vocab).unwrap();
+    let grammar = TreeGrammar::new(vocab).unwrap();
     let mut samples = Vec::new();
-    let mut add = |caption: &str, places: &[Rect], writer: &str| {
+    let mut add = |caption: &str, boxes: &[Rect], writer: &str| {
         let tokens = vocab.encode(caption).unwrap();
         let leaves = grammar.leaves(&grammar.parse(&tokens).unwrap());
-        assert_eq!(leaves.len(), places.len(), "{caption}");
+        assert_eq!(leaves.len(), boxes.len(), "{caption}");
         let symbols = leaves
             .iter()
             .enumerate()
             .map(|(index, &leaf)| InkSymbol { label: vocab.decode(&[leaf]), strokes: vec![index] });
-        let strokes = leaves.iter().zip(places).flat_map(|(&leaf, &place)| glyph(leaf, place)).collect();
+        let strokes = leaves.iter().zip(boxes).flat_map(|(&leaf, &bounds)| glyph(leaf, bounds)).collect();
         let ink = Ink::new(strokes).unwrap().with_symbols(symbols.collect()).unwrap();
         let record = Record::of(caption, caption, &ink);
         let (tokens, ink, strokes) = record.read(vocab).unwrap();
@@ -91,20 +91,20 @@ fn synthesizer(vocab: &Vocab, training: &[Sample], lists: &[(&str, &str)]) -> Re
 const FORMULAS: &str = "1\t\\frac { x } { y } = \\sqrt [ 3 ] { z }\n2\t\\sum \\limits _ { i = 1 } ^ { n } ( \\frac { 1 } { i } ) ^ { 2 }\nx + 1\n\\int a \\sin b _ { 0 }\n";
 
 #[test]
-fn a_seed_and_a_number_give_one_picture_whose_label_is_the_tree_that_was_laid_out() {
+fn samples_are_deterministic_and_their_symbols_match_their_caption() {
     let vocab = Vocab::crohme();
     let training = training(&vocab);
     let made = synthesizer(&vocab, &training, &[("formulas", FORMULAS), ("exclude", "t\tx + 1\n")]).unwrap();
     let mut kinds = [0; 3];
     for number in 0..120 {
-        let sample = made.make(&training, 7, number);
-        let again = made.make(&training, 7, number);
+        let sample = made.generate(&training, 7, number);
+        let again = made.generate(&training, 7, number);
         assert_eq!(sample.picture().unwrap(), again.picture().unwrap());
         assert_eq!((&sample.tokens, &sample.strokes), (&again.tokens, &again.strokes));
         kinds[made.kind(7, number) as usize] += 1;
         let row = made.grammar.parse(&sample.tokens).unwrap();
         let ink = sample.ink.as_ref().unwrap();
-        // The symbols are the leaves of the caption's tree, and stand where it says.
+        // The symbols are the leaves of the tree of the caption.
         let names: Vec<TokenId> =
             ink.symbols().iter().map(|symbol| sample.strokes[symbol.strokes[0]]).collect();
         assert_eq!(names, made.grammar.leaves(&row));
@@ -112,27 +112,30 @@ fn a_seed_and_a_number_give_one_picture_whose_label_is_the_tree_that_was_laid_ou
         assert!(made.area(&training, 7, number) > 0);
     }
     assert!(kinds.iter().all(|&count| count > 20), "{kinds:?}");
-    assert_ne!(made.make(&training, 7, 0).picture().unwrap(), made.make(&training, 8, 0).picture().unwrap());
+    assert_ne!(
+        made.generate(&training, 7, 0).picture().unwrap(),
+        made.generate(&training, 8, 0).picture().unwrap()
+    );
 }
 
 #[test]
-fn new_formulas_are_laid_out_as_they_read() {
+fn most_new_formulas_can_be_aligned_again() {
     let vocab = Vocab::crohme();
     let training = training(&vocab);
     let made = synthesizer(&vocab, &training, &[("formulas", FORMULAS), ("exclude", "")]).unwrap();
     let mut aligned = 0;
     for number in 0..40 {
-        let sample = made.make_kind(Kind::Formulas, &training, 3, number);
+        let sample = made.generate_kind(SynthesisKind::Formulas, &training, 3, number);
         aligned += usize::from(find_layout(&made.grammar, 0, &sample).is_some());
     }
-    assert!(aligned >= 34, "only {aligned} of 40 could be read back");
+    assert!(aligned >= 34, "only {aligned} of 40 could be aligned");
 }
 
 #[test]
-fn every_token_can_be_made() {
+fn every_token_can_be_generated() {
     let vocab = Vocab::crohme();
     let training = training(&vocab);
-    let grammar = Grammar::new(&vocab).unwrap();
+    let grammar = TreeGrammar::new(&vocab).unwrap();
     for token in vocab.tokens() {
         let id = vocab.encode(token).unwrap();
         let caption = match &token[..] {
@@ -147,7 +150,7 @@ fn every_token_can_be_made() {
         let lists = [("formulas", &caption[..]), ("exclude", "")];
         let made =
             synthesizer(&vocab, &training, &lists).unwrap_or_else(|error| panic!("{caption}: {error}"));
-        let sample = made.make_kind(Kind::Formulas, &training, 1, 1);
+        let sample = made.generate_kind(SynthesisKind::Formulas, &training, 1, 1);
         assert_eq!(vocab.decode(&sample.tokens), caption);
         assert!(sample.name.starts_with("made"));
     }

@@ -2,23 +2,23 @@
 
 use comer::internal::{TokenId, Vocab};
 
-/// What stands side by side.
-pub type Row = Vec<Node>;
+/// Nodes side by side.
+pub type Row = Vec<TreeNode>;
 
 /// A symbol, a fraction or a root, with its scripts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
-    /// What the scripts belong to.
+pub struct TreeNode {
+    /// The base of the scripts.
     pub atom: Atom,
-    /// Whether the scripts stand below and above instead of beside.
+    /// Whether the scripts are limits, below and above the base.
     pub limits: bool,
-    /// The subscript or what stands below.
+    /// The subscript or lower limit.
     pub sub: Option<Row>,
-    /// The superscript or what stands above.
+    /// The superscript or upper limit.
     pub sup: Option<Row>,
 }
 
-/// The core of a node.
+/// The base of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Atom {
     /// One symbol.
@@ -29,14 +29,14 @@ pub enum Atom {
     Root(Option<Row>, Row),
 }
 
-/// How a row belongs to the node around it.
+/// The relation of a row to its parent node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Relation {
+pub enum RowRelation {
     /// Above a bar.
     Numerator,
     /// Below a bar.
     Denominator,
-    /// Over a root's hook.
+    /// Over the hook of a root.
     Index,
     /// Under a root.
     Radicand,
@@ -50,27 +50,27 @@ pub enum Relation {
     Above,
 }
 
-/// The way to a row: at each level the node's place in its row, and which of its rows.
-pub type Path = Vec<(usize, Relation)>;
+/// The path to a row: at each level the index of the node in its row, and which of its rows.
+pub type Path = Vec<(usize, RowRelation)>;
 
-impl Node {
+impl TreeNode {
     /// A symbol without scripts.
     pub fn symbol(token: TokenId) -> Self {
         Self { atom: Atom::Symbol(token), limits: false, sub: None, sup: None }
     }
 
     /// The rows of the node in the order of its leaves.
-    pub fn rows(&self) -> Vec<(Relation, &Row)> {
+    pub fn rows(&self) -> Vec<(RowRelation, &Row)> {
         let mut rows = Vec::new();
         match &self.atom {
             Atom::Symbol(_) => {}
             Atom::Fraction(numerator, denominator) => {
-                rows.push((Relation::Numerator, numerator));
-                rows.push((Relation::Denominator, denominator));
+                rows.push((RowRelation::Numerator, numerator));
+                rows.push((RowRelation::Denominator, denominator));
             }
             Atom::Root(index, radicand) => {
-                rows.extend(index.iter().map(|index| (Relation::Index, index)));
-                rows.push((Relation::Radicand, radicand));
+                rows.extend(index.iter().map(|index| (RowRelation::Index, index)));
+                rows.push((RowRelation::Radicand, radicand));
             }
         }
         let [below, above] = self.script_relations();
@@ -79,52 +79,52 @@ impl Node {
         rows
     }
 
-    fn script_relations(&self) -> [Relation; 2] {
+    fn script_relations(&self) -> [RowRelation; 2] {
         match self.limits {
-            true => [Relation::Below, Relation::Above],
-            false => [Relation::Subscript, Relation::Superscript],
+            true => [RowRelation::Below, RowRelation::Above],
+            false => [RowRelation::Subscript, RowRelation::Superscript],
         }
     }
 
-    fn row_mut(&mut self, relation: Relation) -> Option<&mut Row> {
+    fn row_mut(&mut self, relation: RowRelation) -> Option<&mut Row> {
         match (&mut self.atom, relation) {
-            (Atom::Fraction(numerator, _), Relation::Numerator) => Some(numerator),
-            (Atom::Fraction(_, denominator), Relation::Denominator) => Some(denominator),
-            (Atom::Root(index, _), Relation::Index) => index.as_mut(),
-            (Atom::Root(_, radicand), Relation::Radicand) => Some(radicand),
-            (_, Relation::Subscript | Relation::Below) => self.sub.as_mut(),
-            (_, Relation::Superscript | Relation::Above) => self.sup.as_mut(),
+            (Atom::Fraction(numerator, _), RowRelation::Numerator) => Some(numerator),
+            (Atom::Fraction(_, denominator), RowRelation::Denominator) => Some(denominator),
+            (Atom::Root(index, _), RowRelation::Index) => index.as_mut(),
+            (Atom::Root(_, radicand), RowRelation::Radicand) => Some(radicand),
+            (_, RowRelation::Subscript | RowRelation::Below) => self.sub.as_mut(),
+            (_, RowRelation::Superscript | RowRelation::Above) => self.sup.as_mut(),
             _ => None,
         }
     }
 
-    /// Symbols that are written: bars and root signs among them.
+    /// Number of written symbols, including bars and root signs.
     pub fn leaf_count(&self) -> usize {
         1 + self.rows().iter().map(|(_, row)| leaf_count(row)).sum::<usize>()
     }
 }
 
-/// Symbols that are written in a row.
-pub fn leaf_count(row: &[Node]) -> usize {
-    row.iter().map(Node::leaf_count).sum()
+/// Number of written symbols in a row.
+pub fn leaf_count(row: &[TreeNode]) -> usize {
+    row.iter().map(TreeNode::leaf_count).sum()
 }
 
 /// The row at the end of a path.
-pub fn row_at<'a>(row: &'a mut Row, path: &[(usize, Relation)]) -> Option<&'a mut Row> {
+pub fn row_at<'a>(row: &'a mut Row, path: &[(usize, RowRelation)]) -> Option<&'a mut Row> {
     match path {
         [] => Some(row),
         [(index, relation), rest @ ..] => row_at(row.get_mut(*index)?.row_mut(*relation)?, rest),
     }
 }
 
-/// Every row inside a row: its path and the place of its first leaf. The row itself is not among them.
-pub fn inner_rows(row: &[Node]) -> Vec<(Path, usize)> {
+/// The rows inside a row, without the row itself: path and index of the first leaf.
+pub fn inner_rows(row: &[TreeNode]) -> Vec<(Path, usize)> {
     let mut found = Vec::new();
     collect(row, 0, &mut Path::new(), &mut found);
     found
 }
 
-fn collect(row: &[Node], first: usize, path: &mut Path, found: &mut Vec<(Path, usize)>) {
+fn collect(row: &[TreeNode], first: usize, path: &mut Path, found: &mut Vec<(Path, usize)>) {
     let mut leaf = first;
     for (index, node) in row.iter().enumerate() {
         let mut inner = leaf + 1;
@@ -139,9 +139,9 @@ fn collect(row: &[Node], first: usize, path: &mut Path, found: &mut Vec<(Path, u
     }
 }
 
-/// The tokens that make structure, and those that bars and root signs are written as.
+/// The structural tokens, and the tokens of bars and root signs.
 #[derive(Clone, Debug)]
-pub struct Grammar {
+pub struct TreeGrammar {
     open: TokenId,
     close: TokenId,
     sub: TokenId,
@@ -155,8 +155,8 @@ pub struct Grammar {
     pub bar: TokenId,
 }
 
-impl Grammar {
-    /// The grammar of a vocabulary, or the token that it lacks.
+impl TreeGrammar {
+    /// The grammar of a vocabulary; an error names a missing token.
     pub fn new(vocab: &Vocab) -> Result<Self, String> {
         let token = |name: &str| match vocab.encode(name).as_deref() {
             Ok(&[token]) => Ok(token),
@@ -180,21 +180,21 @@ impl Grammar {
         ![self.open, self.close, self.sub, self.sup, self.frac, self.limits, self.sqrt].contains(&token)
     }
 
-    /// The tree of a caption, if it is written the way captions are.
+    /// Parses a caption in the normal form of captions.
     pub fn parse(&self, tokens: &[TokenId]) -> Option<Row> {
-        let mut reader = Reader { grammar: self, tokens, at: 0 };
-        let row = reader.row(None)?;
-        (reader.at == tokens.len()).then_some(row)
+        let mut parser = Parser { grammar: self, tokens, at: 0 };
+        let row = parser.row(None)?;
+        (parser.at == tokens.len()).then_some(row)
     }
 
     /// The caption of a tree.
-    pub fn tokens(&self, row: &[Node]) -> Vec<TokenId> {
+    pub fn tokens(&self, row: &[TreeNode]) -> Vec<TokenId> {
         let mut tokens = Vec::new();
         row.iter().for_each(|node| self.write(node, &mut tokens));
         tokens
     }
 
-    fn write(&self, node: &Node, tokens: &mut Vec<TokenId>) {
+    fn write(&self, node: &TreeNode, tokens: &mut Vec<TokenId>) {
         let group = |row: &Row, tokens: &mut Vec<TokenId>| {
             tokens.push(self.open);
             row.iter().for_each(|node| self.write(node, tokens));
@@ -228,9 +228,8 @@ impl Grammar {
         }
     }
 
-    /// The symbols that are written, in the order of the tree: a bar or a root sign before its rows, a symbol before
-    /// its scripts.
-    pub fn leaves(&self, row: &[Node]) -> Vec<TokenId> {
+    /// The written symbols in the order of the tree: a bar or root sign before its rows, a symbol before its scripts.
+    pub fn leaves(&self, row: &[TreeNode]) -> Vec<TokenId> {
         let mut leaves = Vec::new();
         for node in row {
             leaves.push(match &node.atom {
@@ -244,13 +243,13 @@ impl Grammar {
     }
 }
 
-struct Reader<'a> {
-    grammar: &'a Grammar,
+struct Parser<'a> {
+    grammar: &'a TreeGrammar,
     tokens: &'a [TokenId],
     at: usize,
 }
 
-impl Reader<'_> {
+impl Parser<'_> {
     fn next(&mut self) -> Option<TokenId> {
         let token = self.tokens.get(self.at).copied();
         self.at += 1;
@@ -263,7 +262,7 @@ impl Reader<'_> {
         found
     }
 
-    /// A row up to the token that ends it, which is taken, or to the end.
+    /// A row up to and including its end token, or to the end.
     fn row(&mut self, end: Option<TokenId>) -> Option<Row> {
         let mut row = Row::new();
         loop {
@@ -287,7 +286,7 @@ impl Reader<'_> {
         if self.accept(self.grammar.open) { self.row(Some(self.grammar.close)) } else { None }
     }
 
-    fn node(&mut self) -> Option<Node> {
+    fn node(&mut self) -> Option<TreeNode> {
         let grammar = self.grammar;
         let token = self.next()?;
         let atom = if token == grammar.frac {
@@ -302,7 +301,7 @@ impl Reader<'_> {
             return None;
         };
         let limits = self.accept(grammar.limits);
-        let mut node = Node { atom, limits, sub: None, sup: None };
+        let mut node = TreeNode { atom, limits, sub: None, sup: None };
         loop {
             let script = if self.accept(grammar.sub) {
                 &mut node.sub
@@ -325,9 +324,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn captions_survive_being_read_and_written() {
+    fn captions_round_trip() {
         let vocab = Vocab::crohme();
-        let grammar = Grammar::new(&vocab).unwrap();
+        let grammar = TreeGrammar::new(&vocab).unwrap();
         for (caption, leaves) in [
             ("x", "x"),
             ("\\frac { a ^ { 2 } } { b } + 1", "- a 2 b + 1"),
@@ -355,13 +354,13 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_with_their_leaves() {
+    fn inner_rows_have_the_right_leaves() {
         let vocab = Vocab::crohme();
-        let grammar = Grammar::new(&vocab).unwrap();
+        let grammar = TreeGrammar::new(&vocab).unwrap();
         let tokens = vocab.encode("a + \\frac { x ^ { 2 } } { \\sqrt { y } } = z _ { 1 }").unwrap();
         let mut row = grammar.parse(&tokens).unwrap();
         let leaves = grammar.leaves(&row);
-        let found: Vec<(Relation, usize, String)> = inner_rows(&row)
+        let found: Vec<(RowRelation, usize, String)> = inner_rows(&row)
             .into_iter()
             .map(|(path, first)| {
                 let inner = row_at(&mut row, &path).unwrap().clone();
@@ -371,11 +370,11 @@ mod tests {
             })
             .collect();
         let expected = [
-            (Relation::Numerator, 3, "x ^ { 2 }"),
-            (Relation::Superscript, 4, "2"),
-            (Relation::Denominator, 5, "\\sqrt { y }"),
-            (Relation::Radicand, 6, "y"),
-            (Relation::Subscript, 9, "1"),
+            (RowRelation::Numerator, 3, "x ^ { 2 }"),
+            (RowRelation::Superscript, 4, "2"),
+            (RowRelation::Denominator, 5, "\\sqrt { y }"),
+            (RowRelation::Radicand, 6, "y"),
+            (RowRelation::Subscript, 9, "1"),
         ];
         assert_eq!(found, expected.map(|(relation, first, text)| (relation, first, text.to_string())));
     }

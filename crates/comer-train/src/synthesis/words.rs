@@ -1,4 +1,4 @@
-//! What is written as other symbols are: names of functions, letter by letter, and centered dots.
+//! Tokens that are composed of other symbols: function names, letter by letter, and centred dots.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use comer::{Point, Stroke};
 use rand::Rng;
 
 use super::geometry::{Rect, fit, transform};
-use super::glyphs::Hand;
-use super::metrics::{Metrics, normal};
+use super::glyphs::GlyphWriter;
+use super::metrics::{LayoutMetrics, normal};
 
-/// The letters of each function's name, and their sizes.
+/// The letters of each function name, and their sizes.
 #[derive(Clone, Debug)]
 pub struct Words {
     letters: BTreeMap<TokenId, Vec<TokenId>>,
-    metrics: Metrics,
+    metrics: LayoutMetrics,
 }
 
 impl Words {
     /// The functions of a vocabulary.
-    pub fn new(vocab: &Vocab, metrics: &Metrics) -> Self {
+    pub fn new(vocab: &Vocab, metrics: &LayoutMetrics) -> Self {
         let token = |label: &str| match vocab.encode(label).as_deref() {
             Ok(&[token]) => Some(token),
             _ => None,
@@ -31,34 +31,39 @@ impl Words {
                 letters.insert(word, own);
             }
         }
-        // A dot is a dot, wherever it stands.
+        // A centred dot has the shape of a dot.
         if let (Some(centered), Some(dot)) = (token("\\cdot"), token(".")) {
             letters.insert(centered, vec![dot]);
         }
         Self { letters, metrics: metrics.clone() }
     }
 
-    /// What must be written for a token: its letters, or itself.
+    /// The symbols of a token: its letters, or itself.
     pub fn parts<'a>(&'a self, token: &'a TokenId) -> &'a [TokenId] {
         self.letters.get(token).map_or(std::slice::from_ref(token), Vec::as_slice)
     }
 
     /// Strokes of a symbol or of a whole word, in any unit.
-    pub fn write(&self, token: TokenId, hand: &mut Hand, random: &mut impl Rng) -> Option<Vec<Stroke>> {
-        let Some(letters) = self.letters.get(&token) else { return hand.write(token, random) };
+    pub fn write(
+        &self,
+        token: TokenId,
+        writer: &mut GlyphWriter,
+        random: &mut impl Rng,
+    ) -> Option<Vec<Stroke>> {
+        let Some(letters) = self.letters.get(&token) else { return writer.write(token, random) };
         let mut word: Vec<Stroke> = Vec::new();
         let mut right = 0.0;
         for &letter in letters {
-            let mut strokes = hand.write(letter, random)?;
+            let mut strokes = writer.write(letter, random)?;
             let size = self.metrics.symbol(letter);
             let middle = size.center + 0.03 * normal(random);
-            let place = Rect {
+            let target = Rect {
                 left: 0.0,
                 top: middle - size.height / 2.0,
                 right: size.width,
                 bottom: middle + size.height / 2.0,
             };
-            fit(&mut strokes, place, 1.3);
+            fit(&mut strokes, target, 1.3);
             let bounds = Rect::of(&strokes);
             let shift = right - bounds.left;
             transform(&mut strokes, |point| Point { x: point.x + shift, y: point.y });

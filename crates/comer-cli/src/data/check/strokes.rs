@@ -1,4 +1,4 @@
-//! `comer data check` of a stroke set: what it holds, and that it shares neither captions nor ink with test sets.
+//! `comer data check` for stroke sets: statistics, and captions or ink shared with test sets.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments, vocab: &Vocab) -> Result<ExitCode> {
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Every ink below the folders, with its file's name.
+/// The ink of all InkML files below the folders, with their names.
 fn read_inks(folders: &[PathBuf]) -> Result<Vec<(String, Ink)>> {
     let mut paths = Vec::new();
     for folder in folders {
@@ -101,26 +101,26 @@ fn read_inks(folders: &[PathBuf]) -> Result<Vec<(String, Ink)>> {
     Ok(paths.par_iter().filter_map(read).collect())
 }
 
-/// A stroke without its place and size.
+/// A stroke, normalised by position and size.
 struct Shape {
     /// Points at equal distances along the stroke, in a box whose longer side is 1.
     points: [[f64; 2]; POINTS],
-    /// The length over that of the box's longer side.
+    /// The length relative to the longer side of the bounding box.
     length: f64,
     middle: Point,
     size: f64,
 }
 
 const POINTS: usize = 16;
-/// Greatest distance of points that are the same, in sizes of the stroke: files round to a quarter pixel.
+/// Maximum distance of equal points, relative to the size of the stroke: files are rounded to a quarter pixel.
 const NEAR: f64 = 0.05;
-/// Straight strokes are all alike: only those whose length is this much greater than their box are compared.
-const LEAST_LENGTH: f64 = 1.2;
-/// Strokes of an expression that must be found in one test for it to be the same ink: fewer are alike by chance.
-const LEAST_STROKES: usize = 3;
+/// Minimum length of compared strokes, relative to their bounding box: straight strokes have no distinctive shape.
+const MIN_LENGTH: f64 = 1.2;
+/// Minimum number of strokes that must match one test: fewer can match by chance.
+const MIN_STROKES: usize = 3;
 
 impl Shape {
-    /// Nothing for a dot or a straight line, which have no shape of their own.
+    /// `None` for a dot or a straight line.
     fn of(stroke: &Stroke, least: f64) -> Option<Self> {
         let points = &stroke.points;
         let bounds = |axis: fn(&Point) -> f64| {
@@ -135,7 +135,7 @@ impl Shape {
         let total: f64 = points.windows(2).map(distance).sum();
         let mut shape = [[0.0; 2]; POINTS];
         let (mut segment, mut before) = (0, 0.0);
-        for (number, place) in shape.iter_mut().enumerate() {
+        for (number, sample) in shape.iter_mut().enumerate() {
             let at = total * number as f64 / (POINTS - 1) as f64;
             while segment + 2 < points.len() && before + distance(&points[segment..segment + 2]) < at {
                 before += distance(&points[segment..segment + 2]);
@@ -144,9 +144,9 @@ impl Shape {
             let pair = &points[segment..segment + 2];
             let share = ((at - before) / distance(pair).max(1e-12)).clamp(0.0, 1.0);
             let mix = |a: f64, b: f64| a + (b - a) * share;
-            *place = [(mix(pair[0].x, pair[1].x) - left) / size, (mix(pair[0].y, pair[1].y) - top) / size];
+            *sample = [(mix(pair[0].x, pair[1].x) - left) / size, (mix(pair[0].y, pair[1].y) - top) / size];
         }
-        if total < LEAST_LENGTH * size {
+        if total < MIN_LENGTH * size {
             return None;
         }
         let middle = Point { x: (left + right) / 2.0, y: (top + bottom) / 2.0 };
@@ -158,20 +158,20 @@ impl Shape {
             && self.points.iter().zip(&other.points).all(|(a, b)| (a[0] - b[0]).hypot(a[1] - b[1]) < NEAR)
     }
 
-    /// Where the stroke begins, roughly: what like strokes have in common, or nearly.
+    /// A coarse key of start and length, which similar strokes share up to neighbouring cells.
     fn cell(&self) -> [i32; 3] {
         let [[x, y], ..] = self.points;
         [(x * 6.0) as i32, (y * 6.0) as i32, (self.length.ln() * 6.0) as i32]
     }
 }
 
-/// The shapes of all strokes of an ink that are not small.
+/// The shapes of the strokes of an ink, without small ones.
 fn shapes(ink: &Ink) -> Vec<Shape> {
     let least = 3.0 / ink.pixels_per_unit();
     ink.strokes().iter().filter_map(|stroke| Shape::of(stroke, least)).collect()
 }
 
-/// The strokes of the tests by where they begin.
+/// The strokes of the tests by cell.
 struct Index {
     shapes: Vec<Vec<Shape>>,
     cells: HashMap<[i32; 3], Vec<(usize, usize)>>,
@@ -189,11 +189,11 @@ impl Index {
         Self { shapes, cells }
     }
 
-    /// The test that has at least half of an ink's strokes, in the same places.
+    /// The test that has at least half of the strokes of an ink, at the same positions.
     fn find(&self, ink: &Ink) -> Option<usize> {
         let own = shapes(ink);
-        let needed = LEAST_STROKES.max(own.len().div_ceil(2));
-        if own.len() < LEAST_STROKES {
+        let needed = MIN_STROKES.max(own.len().div_ceil(2));
+        if own.len() < MIN_STROKES {
             return None;
         }
         let mut found: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
@@ -212,21 +212,21 @@ impl Index {
         found.sort_by_key(|(test, _)| *test);
         found
             .into_iter()
-            .map(|(test, pairs)| (test, self.agreeing(test, &own, &pairs)))
+            .map(|(test, pairs)| (test, self.matching(test, &own, &pairs)))
             .find(|(_, count)| *count >= needed)
             .map(|(test, _)| test)
     }
 
-    /// How many strokes of an ink lie where a test has them, if one pair of strokes tells scale and place.
-    fn agreeing(&self, test: usize, own: &[Shape], pairs: &[(usize, usize)]) -> usize {
+    /// The number of strokes that match a test, with scale and position determined by the best pair of strokes.
+    fn matching(&self, test: usize, own: &[Shape], pairs: &[(usize, usize)]) -> usize {
         let test = &self.shapes[test];
         let count = |&(a, b): &(usize, usize)| {
             let scale = test[b].size / own[a].size;
             let fits = |&&(c, d): &&(usize, usize)| {
                 let x = test[b].middle.x + (own[c].middle.x - own[a].middle.x) * scale;
                 let y = test[b].middle.y + (own[c].middle.y - own[a].middle.y) * scale;
-                let away = (x - test[d].middle.x).hypot(y - test[d].middle.y);
-                away < 0.2 * test[d].size && (own[c].size * scale / test[d].size - 1.0).abs() < 0.1
+                let distance = (x - test[d].middle.x).hypot(y - test[d].middle.y);
+                distance < 0.2 * test[d].size && (own[c].size * scale / test[d].size - 1.0).abs() < 0.1
             };
             pairs.iter().filter(fits).map(|(c, _)| c).collect::<HashSet<_>>().len()
         };
@@ -234,7 +234,7 @@ impl Index {
     }
 }
 
-/// A cell and those around it.
+/// Offsets of a cell and its neighbours.
 const NEIGHBOURS: [[i32; 3]; 27] = {
     let mut list = [[0; 3]; 27];
     let mut index = 0;
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_ink_is_found_in_another_unit_and_with_more_around_it_and_other_ink_is_not() {
+    fn equal_ink_is_found_in_other_units_and_with_extra_strokes_and_other_ink_is_not() {
         let zigzag: &[(f64, f64)] = &[(0.0, 0.0), (500.0, 900.0), (900.0, 100.0), (1400.0, 800.0)];
         let hook: &[(f64, f64)] = &[(2000.0, 0.0), (2000.0, 700.0), (2500.0, 900.0), (2400.0, 300.0)];
         let bar: &[(f64, f64)] = &[(0.0, 1500.0), (2500.0, 1480.0), (2000.0, 2000.0)];
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(index.find(&Record::of("1", "x", &test).ink().unwrap()), Some(1));
         let extra: &[(f64, f64)] = &[(100.0, 1700.0), (300.0, 2500.0), (500.0, 1700.0)];
         assert_eq!(index.find(&ink(&[extra, hook, zigzag, bar])), Some(1));
-        // The same strokes elsewhere, and others in the same places.
+        // The same strokes at other positions, and other strokes at the same positions.
         let moved: Vec<(f64, f64)> = hook.iter().map(|(x, y)| (x - 4000.0, *y)).collect();
         assert_eq!(index.find(&ink(&[zigzag, &moved, bar])), None);
         let turned: Vec<(f64, f64)> = hook.iter().map(|(x, y)| (4500.0 - x, *y)).collect();

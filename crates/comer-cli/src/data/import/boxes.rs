@@ -1,9 +1,9 @@
-//! Which strokes belong to which symbol, where only the symbols' boxes are known: strokes traced from a picture may run
-//! through several symbols and are cut where one ends.
+//! Assigns strokes to symbols by bounding boxes. Strokes that were traced from a picture may run through several symbols and
+//! are split between them.
 
 use comer_train::stroke_set::Record;
 
-/// A box with its corners in order.
+/// A bounding box.
 struct Bounds {
     left: i32,
     top: i32,
@@ -12,7 +12,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// How far a point is outside, by the longer of both ways.
+    /// The Chebyshev distance of a point to the box.
     fn distance(&self, [x, y]: [i32; 2]) -> i32 {
         let beyond = |value: i32, least: i32, most: i32| (least - value).max(value - most).max(0);
         beyond(x, self.left, self.right).max(beyond(y, self.top, self.bottom))
@@ -23,11 +23,11 @@ impl Bounds {
     }
 }
 
-/// Quarter pixels: a piece shorter than this stays with the piece before it.
+/// Minimum extent of a piece in quarter pixels; shorter ones are joined with the previous piece.
 const SHORTEST: i32 = 12;
 
-/// Cuts the strokes of a record at its symbols' boxes (label and two corners, in any order) and makes symbols of the
-/// pieces. A box that gets no stroke makes no symbol.
+/// Splits the strokes of a record by the boxes of its symbols (label and two corners, in any order) and assigns the pieces to
+/// the symbols. Boxes without strokes are ignored.
 pub fn assign(record: &mut Record, boxes: &[(String, i32, i32, i32, i32)]) -> Result<(), String> {
     let bounds: Vec<Bounds> = boxes
         .iter()
@@ -38,7 +38,7 @@ pub fn assign(record: &mut Record, boxes: &[(String, i32, i32, i32, i32)]) -> Re
             bottom: y0.max(y1),
         })
         .collect();
-    // The nearest box; of those around the point, the smallest: a root's box is around its radicand's.
+    // The nearest box; the smallest of those that contain the point, as the box of a root contains its radicand.
     let nearest = |at: [i32; 2]| {
         (0..bounds.len()).min_by_key(|&index| (bounds[index].distance(at), bounds[index].area()))
     };
@@ -47,19 +47,19 @@ pub fn assign(record: &mut Record, boxes: &[(String, i32, i32, i32, i32)]) -> Re
     let mut strokes = Vec::new();
     for packed in &record.strokes {
         let points = unpack(packed);
-        // A stroke that is nearly all within one box, and mostly in no smaller one, is that symbol's.
+        // A stroke that is almost entirely within one box, and mostly not in a smaller one, belongs to that symbol.
         let own: Vec<usize> = points.iter().filter_map(|&at| nearest(at)).collect();
         let whole = (0..bounds.len()).find(|&index| {
-            let held = points.iter().filter(|&&at| bounds[index].distance(at) <= 2).count();
+            let inside = points.iter().filter(|&&at| bounds[index].distance(at) <= 2).count();
             let nearest = own.iter().filter(|&&own| own == index).count();
-            10 * held >= 9 * points.len() && 10 * nearest >= 6 * points.len()
+            10 * inside >= 9 * points.len() && 10 * nearest >= 6 * points.len()
         });
         let owners: Vec<usize> = match whole {
             Some(index) => vec![index; points.len().max(2) - 1],
             None if points.len() == 1 => nearest(points[0]).into_iter().collect(),
             None => points.windows(2).filter_map(|pair| nearest(middle(pair[0], pair[1]))).collect(),
         };
-        for (piece, owner) in cut(&points, &owners) {
+        for (piece, owner) in split(&points, &owners) {
             symbols[owner].1.push(strokes.len());
             strokes.push(pack(&piece));
         }
@@ -77,7 +77,7 @@ fn middle(a: [i32; 2], b: [i32; 2]) -> [i32; 2] {
 }
 
 /// Pieces of a stroke whose segments have the same owner; neighbours share a point.
-fn cut(points: &[[i32; 2]], owners: &[usize]) -> Vec<(Vec<[i32; 2]>, usize)> {
+fn split(points: &[[i32; 2]], owners: &[usize]) -> Vec<(Vec<[i32; 2]>, usize)> {
     let mut pieces: Vec<(Vec<[i32; 2]>, usize)> = Vec::new();
     if points.len() == 1 {
         return owners.iter().map(|&owner| (points.to_vec(), owner)).collect();
@@ -92,7 +92,7 @@ fn cut(points: &[[i32; 2]], owners: &[usize]) -> Vec<(Vec<[i32; 2]>, usize)> {
     for (piece, owner) in pieces {
         match joined.last_mut() {
             Some((before, last)) if *last == owner || extent(&piece) < SHORTEST => before.extend(&piece[1..]),
-            // A short first piece goes with what follows.
+            // A short first piece is joined with the next one.
             Some((before, last)) if extent(before) < SHORTEST => {
                 before.extend(&piece[1..]);
                 *last = owner;
@@ -103,7 +103,7 @@ fn cut(points: &[[i32; 2]], owners: &[usize]) -> Vec<(Vec<[i32; 2]>, usize)> {
     joined
 }
 
-/// The longer side of the box around points.
+/// The longer side of the bounding box.
 fn extent(points: &[[i32; 2]]) -> i32 {
     let side = |axis: usize| {
         let values = || points.iter().map(|point| point[axis]);
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stroke_through_two_symbols_is_cut_and_short_pieces_stay() {
+    fn a_stroke_through_two_symbols_is_split_and_short_pieces_are_joined() {
         let label = |label: &str, corners: [i32; 4]| {
             (label.to_string(), corners[0], corners[1], corners[2], corners[3])
         };
@@ -156,7 +156,7 @@ mod tests {
         assign(&mut record, &boxes).unwrap();
         let symbols: Vec<(&str, &[usize])> =
             record.symbols.iter().map(|(label, strokes)| (&label[..], &strokes[..])).collect();
-        // The point between both is in the large box, but too short a piece to be a symbol's.
+        // The segment between both is in the large box, but too short for a piece.
         assert_eq!(symbols, [("1", &[0, 3][..]), ("2", &[1]), ("3", &[2])]);
         assert_eq!(unpack(&record.strokes[0]).first(), Some(&points[0]));
         assert_eq!(unpack(&record.strokes[1]).last(), Some(&points[5]));

@@ -1,4 +1,4 @@
-//! The batch norm of the refinement: each head has its own statistics, over all sequences.
+//! The batch norm of the refinement, with the statistics of each head over all sequences.
 
 use comer::internal::weights::Weights;
 use rayon::prelude::*;
@@ -29,7 +29,7 @@ pub fn heads(weights: &Weights, norm: &[Statistics]) -> Vec<Head> {
     norm.iter().enumerate().map(head).collect()
 }
 
-/// Takes the refinement, once normalised, from the energies.
+/// Subtracts the normalised refinement from the energies.
 pub fn subtract(energies: &mut [f32], values: &[f32], normal: &[Head]) {
     vectorised(
         #[inline(always)]
@@ -44,7 +44,7 @@ pub fn subtract(energies: &mut [f32], values: &[f32], normal: &[Head]) {
     );
 }
 
-/// The statistics of what the norm is given, for each head over all sequences; none without refinement.
+/// The statistics of the input for each head, over all sequences; empty without refinement.
 pub fn statistics(refined: &[&[f32]], heads: usize) -> Vec<Statistics> {
     if refined.is_empty() {
         return Vec::new();
@@ -65,7 +65,7 @@ pub fn statistics(refined: &[&[f32]], heads: usize) -> Vec<Statistics> {
     (0..heads).into_par_iter().map(one).collect()
 }
 
-/// The sum of `(mean - value) * gradient`, in f32 over short stretches and in f64 over those.
+/// The sum of `(mean - value) * gradient`, in f32 within short chunks, in f64 over the chunks.
 #[inline(always)]
 fn total_product(values: &[f32], gradients: &[f32], mean: f32) -> f64 {
     let mut sum = 0.0;
@@ -85,9 +85,9 @@ fn total_product(values: &[f32], gradients: &[f32], mean: f32) -> f64 {
     sum
 }
 
-/// The backward pass but for its last step ([`pull`]), from what the norm was given and the gradient of the energies, which
-/// is less that of the refinement, of each sequence.
-pub fn back(
+/// The backward pass except for its last step ([`backward_input`]), from the input of the norm and the gradient of the
+/// energies of each sequence; the gradient of the refinement is its negative.
+pub fn backward(
     weights: &Weights,
     norm: &[Statistics],
     sequences: &[(&[f32], &[f32])],
@@ -125,8 +125,8 @@ pub fn back(
     heads
 }
 
-/// The gradient of what the norm was given in a sequence, from that of the energies.
-pub fn pull(energies: &[f32], values: &[f32], normal: &[Head]) -> Vec<f32> {
+/// The gradient of the input of the norm of a sequence, from that of the energies.
+pub fn backward_input(energies: &[f32], values: &[f32], normal: &[Head]) -> Vec<f32> {
     let mut gradients = energies.to_vec();
     vectorised(
         #[inline(always)]
@@ -142,7 +142,7 @@ pub fn pull(energies: &[f32], values: &[f32], normal: &[Head]) -> Vec<f32> {
     gradients
 }
 
-/// The heads' parts of a sequence's numbers.
+/// The values of a sequence by head.
 fn parts(values: &[f32], heads: usize) -> std::slice::ChunksExact<'_, f32> {
     values.chunks_exact(values.len() / heads)
 }
