@@ -3,7 +3,6 @@
 mod tables;
 
 use std::collections::HashMap;
-use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,17 +12,16 @@ use anyhow::{Context, Result, bail};
 use comer::internal::Vocab;
 use comer::internal::config::{Coverage, SearchConfig};
 use comer::internal::dataset::Dataset;
-use comer::internal::model_file::write_atomic;
 use comer_eval::Report;
 use comer_train::recipe::Recipe;
-use comer_train::run_folder::RunFolder;
+use comer_train::run_folder::{Resumed, RunFolder};
 use comer_train::samples::Samples;
 use comer_train::trainer::Trainer;
 use serde_json::json;
 
 use crate::args::{ModelArgs, ThreadArgs};
 use crate::evaluation::Evaluation;
-use crate::output::{message, print, report_json};
+use crate::output::{message, print, report_json, warn, write_file};
 use crate::training::{STOP, View, interrupt, open_backend, provenance, report_samples};
 
 /// Train BTTR, Self, Cross and Fusion with the same budget and seed, evaluate each on the test sets, and write the
@@ -121,13 +119,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         results.push(ModelReports { name, reports });
     }
     let epochs = recipe.epochs;
-    write_atomic(&arguments.out.join("ablation.md"), tables::markdown(&results, epochs).as_bytes())?;
-    write_atomic(&arguments.out.join("lengths.svg"), tables::lengths(&results).as_bytes())?;
+    let table = tables::markdown(&results, epochs);
+    write_file(&arguments.out.join("ablation.md"), table.as_bytes())?;
+    write_file(&arguments.out.join("lengths.svg"), tables::lengths(&results).as_bytes())?;
     let figures = json!({ "epochs": epochs, "models": results.iter().map(figures).collect::<Vec<_>>() });
-    write_atomic(&arguments.out.join("ablation.json"), format!("{figures:#}\n").as_bytes())?;
+    write_file(&arguments.out.join("ablation.json"), format!("{figures:#}\n").as_bytes())?;
     let text = match arguments.json {
         true => format!("{figures:#}\n"),
-        false => fs::read_to_string(arguments.out.join("ablation.md"))?,
+        false => table,
     };
     print(text)?;
     Ok(ExitCode::SUCCESS)
@@ -143,9 +142,14 @@ fn train(
 ) -> Result<bool> {
     let stop: &'static AtomicBool = &STOP;
     let mut backend = open_backend(&arguments.device, recipe, vocab)?;
+    let start = Trainer::start(recipe, vocab)?;
     let (folder, state) = match folder.join("checkpoint.safetensors").exists() {
-        true => RunFolder::resume(folder, recipe, vocab)?,
-        false => (RunFolder::create(folder, recipe, &recipe.to_toml())?, Trainer::start(recipe, vocab)?),
+        true => {
+            let Resumed { folder, state, notes } = RunFolder::resume(folder, recipe, &start)?;
+            warn(&notes);
+            (folder, state)
+        }
+        false => (RunFolder::create(folder, recipe, &recipe.to_toml())?, start),
     };
     let mut view = View::new(recipe);
     let trainer = Trainer {

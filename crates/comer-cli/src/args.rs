@@ -54,7 +54,9 @@ impl ModelArgs {
     /// The bytes of the model file.
     pub fn bytes(&self) -> Result<Cow<'static, [u8]>> {
         match &self.model {
-            Some(path) => Ok(std::fs::read(path).with_context(|| path.display().to_string())?.into()),
+            Some(path) => Ok(comer_files::read(path, comer_files::limit::MODEL)
+                .with_context(|| path.display().to_string())?
+                .into()),
             #[cfg(feature = "bundled")]
             None => Ok(comer_model_crohme::MODEL.into()),
             #[cfg(not(feature = "bundled"))]
@@ -223,6 +225,6 @@ impl TruthArgs {
 /// Reads a vocabulary, one token per line; CROHME's without a file.
 pub fn read_vocab(path: Option<&Path>) -> Result<Vocab> {
     let Some(path) = path else { return Ok(Vocab::crohme()) };
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let text = comer_files::read_text(path).with_context(|| path.display().to_string())?;
     Vocab::from_lines(&text).with_context(|| path.display().to_string())
 }

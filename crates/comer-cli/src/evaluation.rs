@@ -13,7 +13,8 @@ use comer_eval::files::read_truths;
 use comer_eval::report::InkRates;
 use comer_eval::run_folder::Run;
 use comer_eval::score::score;
-use comer_eval::{DataSource, Dialect, Journal, Report};
+use comer_eval::{DataSource, Dialect, Report};
+use comer_files::Journal;
 use rayon::prelude::*;
 
 use crate::args::ModelArgs;
@@ -58,7 +59,9 @@ impl Evaluation<'_> {
             Some(folder) => {
                 fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
                 let name = if self.keep { "answers.tsv" } else { "answers.unfinished.tsv" };
-                let (journal, lines) = Journal::resume(folder.join(name), &self.key()?)?;
+                let path = folder.join(name);
+                let (journal, lines) =
+                    Journal::resume(&path, &self.key()?).with_context(|| path.display().to_string())?;
                 done.extend(lines.iter().filter_map(|line| Answer::from_line(line)));
                 Some(journal)
             }
@@ -140,7 +143,7 @@ impl Evaluation<'_> {
                 }
             }
             if let Some(journal) = &mut journal {
-                journal.flush()?;
+                journal.flush().with_context(|| journal.path().display().to_string())?;
             }
         }
         Ok(problems)

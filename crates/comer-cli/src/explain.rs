@@ -1,6 +1,5 @@
 //! `comer explain`: shows where each token was read, as an image, an animation or a page.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,7 +11,7 @@ use comer::{AlignmentDetail, Input, InputOptions, RecognizeOptions, Recognizer, 
 use crate::args::{ModelArgs, SearchArgs, ThreadArgs};
 use crate::explanation::view::{Choice, Map, View};
 use crate::explanation::{animation, html, png, sheet, svg};
-use crate::output::message;
+use crate::output::{message, read_input, write_file};
 
 /// Show how a formula was read: attention, refinement and coverage of each token.
 ///
@@ -85,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let search = arguments.search.resolve(1)?;
     let recognizer = arguments.model.open()?;
     let choice = choice(arguments, &recognizer)?;
-    let bytes = read(&arguments.input).with_context(|| name.clone())?;
+    let bytes = read_input(&arguments.input).with_context(|| name.clone())?;
     let clean = InputOptions::new().raw(arguments.raw);
     let input = Input::from_bytes_with(&bytes, &clean).with_context(|| name.clone())?;
     let (tokens, alignment) = match &arguments.formula {
@@ -109,19 +108,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         Format::Gif => animation::gif(&view, &choice)?,
         Format::Svg => svg::svg(&view, &choice)?.into_bytes(),
     };
-    comer::internal::model_file::write_atomic(&arguments.out, &file)?;
+    write_file(&arguments.out, &file)?;
     let latex = latex::write(tokens.iter().map(|token| token.text.as_str()));
     message(format_args!("{}: {latex}; {}", arguments.out.display(), view.verdict()));
     Ok(ExitCode::SUCCESS)
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    if path != Path::new("-") {
-        return Ok(std::fs::read(path)?);
-    }
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// What to show, as far as the model has it.

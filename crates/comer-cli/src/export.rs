@@ -5,7 +5,7 @@ mod encoder;
 mod layers;
 mod onnx;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -14,7 +14,7 @@ use comer::internal::vocab::{EOS, PAD, SOS};
 use serde_json::json;
 
 use crate::args::ModelArgs;
-use crate::output::message;
+use crate::output::{message, write_file};
 
 /// Export a model to ONNX.
 ///
@@ -41,16 +41,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let vocab = json!({ "tokens": tokens, "pad": PAD, "sos": SOS, "eos": EOS });
     let config = serde_json::to_string(&model.config)?;
     let metadata = [("config", config.as_str())];
-    write(&out.join("encoder.onnx"), &encoder::graph(&model).into_model("encoder", &metadata))?;
-    write(&out.join("decoder_step.onnx"), &decoder::graph(&model).into_model("decoder_step", &metadata))?;
-    write(&out.join("vocab.json"), serde_json::to_string_pretty(&vocab)?.as_bytes())?;
+    write_file(&out.join("encoder.onnx"), &encoder::graph(&model).into_model("encoder", &metadata))?;
+    write_file(
+        &out.join("decoder_step.onnx"),
+        &decoder::graph(&model).into_model("decoder_step", &metadata),
+    )?;
+    write_file(&out.join("vocab.json"), serde_json::to_string_pretty(&vocab)?.as_bytes())?;
     message(format_args!("{}: encoder.onnx, decoder_step.onnx, vocab.json", out.display()));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes a file beside its place and renames it, so that a failure leaves no half of it.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let part = path.with_added_extension("part");
-    let written = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));
-    written.inspect_err(|_| _ = std::fs::remove_file(&part)).with_context(|| path.display().to_string())
 }

@@ -2,8 +2,9 @@
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use comer::alignment::Region;
 use comer::{Candidate, Recognition};
 use comer_eval::Report;
@@ -23,9 +24,34 @@ pub fn print_json(value: &Value) -> Result<()> {
     print(format_args!("{value:#}\n"))
 }
 
+/// Writes a file, which has its old content if that fails.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    comer_files::write_atomic(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Reads a file, or stdin if it is `-`.
+pub fn read_input(path: &Path) -> std::io::Result<Vec<u8>> {
+    match path == Path::new("-") {
+        true => comer_files::read_from(std::io::stdin().lock(), comer_files::limit::INPUT),
+        false => comer_files::read(path, comer_files::limit::INPUT),
+    }
+}
+
 /// Prints a message to stderr.
 pub fn message(text: impl Display) {
-    eprintln!("comer: {text}");
+    eprintln!("comer: {}", printable(&text.to_string()));
+}
+
+/// Text for a terminal: names from outside may hold characters that control it or turn the direction of the text. Line ends
+/// and tabs stay.
+pub fn printable(text: &str) -> String {
+    let is_bidi = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let escape = |c: char| match c {
+        '\n' | '\t' => c.to_string(),
+        c if c.is_control() || is_bidi(c) => c.escape_unicode().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(escape).collect()
 }
 
 /// Prints each problem to stderr.
@@ -170,4 +196,15 @@ pub fn report_table(report: &Report) -> String {
         text += &format!("{sentence}\n");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_control_a_terminal_are_escaped() {
+        assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\u{9b}d"), r"a\u{1b}[2Jb\u{202e}c\u{9b}d");
+        assert_eq!(printable("Größe\t∫\n"), "Größe\t∫\n");
+    }
 }

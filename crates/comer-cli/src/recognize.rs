@@ -1,7 +1,6 @@
 //! `comer recognize`: images and ink in, LaTeX out.
 
 use std::fmt::Write;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use crate::args::{ModelArgs, SearchArgs, ThreadArgs};
-use crate::output::{Progress, add_alignment, message, recognition_json};
+use crate::output::{Progress, add_alignment, message, read_input, recognition_json, write_file};
 
 /// Recognize handwritten formulas: images (png, jpeg, bmp, webp, tiff, gif), InkML, or strokes as JSON.
 ///
@@ -170,15 +169,10 @@ fn recognize(
     arguments: &Arguments,
     options: &RecognizeOptions,
 ) -> Result<Recognition> {
-    let mut bytes = Vec::new();
-    if path == Path::new("-") {
-        std::io::stdin().lock().read_to_end(&mut bytes)?;
-    } else {
-        bytes = std::fs::read(path)?;
-    }
+    let bytes = read_input(path)?;
     let input = Input::from_bytes_with(&bytes, &InputOptions::new().raw(arguments.raw))?;
     if let Some(debug) = &arguments.debug_image {
-        comer::internal::model_file::write_atomic(debug, &input.image().to_png()?)?;
+        write_file(debug, &input.image().to_png()?)?;
     }
     Ok(recognizer.recognize_with(&input, options)?)
 }

@@ -56,5 +56,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// The bytes of an image file, if the folder has one of this name.
 fn image(folder: &Path, name: &str) -> Option<Vec<u8>> {
-    ["png", "bmp"].iter().find_map(|extension| std::fs::read(folder.join(format!("{name}.{extension}"))).ok())
+    let extensions = ["png", "bmp"].iter().filter(|_| comer_files::is_inside(name));
+    extensions
+        .map(|extension| folder.join(format!("{name}.{extension}")))
+        .find_map(|path| comer_files::read(&path, comer_files::limit::INPUT).ok())
 }

@@ -4,10 +4,12 @@ mod answer;
 mod api;
 mod body;
 mod connection;
+mod guard;
 mod limits;
 mod metrics;
 mod middleware;
 mod network;
+mod origin;
 mod page;
 mod problem;
 mod queue;
@@ -61,6 +63,9 @@ pub struct Arguments {
     /// Allow pages of this origin (such as https://example.org) to use the API; may be repeated.
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
+    /// Accept requests for this host name (such as example.org), beside addresses and localhost; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
     /// Do not log requests.
     #[arg(short, long)]
     quiet: bool,
@@ -79,10 +84,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         ..Limits::default()
     };
     limits.validate()?;
-    let origins =
-        arguments.allow_origin.iter().map(|origin| middleware::origin(origin)).collect::<Result<_>>()?;
+    let origins = arguments.allow_origin.iter().map(|origin| origin::parse(origin)).collect::<Result<_>>()?;
+    let hosts = arguments.allow_host.iter().map(|host| origin::parse_host(host)).collect::<Result<_>>()?;
     let recognizer = arguments.model.open()?;
-    let state = Arc::new(State::new(recognizer, limits, threads, origins, !arguments.quiet));
+    let state = Arc::new(State::new(recognizer, limits, threads, origins, hosts, !arguments.quiet));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.min(4))
         // Every running recognition has a thread.

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow};
 use comer::internal::ModelFile;
 use comer_train::recipe::Recipe;
-use comer_train::run_folder::RunFolder;
+use comer_train::run_folder::{Resumed, RunFolder};
 use comer_train::samples::Samples;
 use comer_train::trainer::{Outcome, Trainer};
 use serde_json::json;
 
 use crate::args::{ThreadArgs, read_vocab};
-use crate::output::{message, print, print_json};
+use crate::output::{message, print, print_json, warn};
 use crate::training::{STOP, View, interrupt, open_backend, provenance, report_samples};
 
 /// Train a model with a recipe.
@@ -63,7 +63,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     arguments.threads.apply()?;
     let text =
-        std::fs::read_to_string(&arguments.recipe).with_context(|| arguments.recipe.display().to_string())?;
+        comer_files::read_text(&arguments.recipe).with_context(|| arguments.recipe.display().to_string())?;
     let recipe = Recipe::open(&arguments.recipe)?;
     let vocab = read_vocab(arguments.vocab.as_deref())?;
     let mut backend = open_backend(&arguments.device, &recipe, &vocab)?;
@@ -89,7 +89,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let (folder, state) = match arguments.resume {
         false => (RunFolder::create(&arguments.out, &recipe, &text)?, start),
-        true => RunFolder::resume(&arguments.out, &recipe, &vocab)?,
+        true => {
+            let Resumed { folder, state, notes } = RunFolder::resume(&arguments.out, &recipe, &start)?;
+            warn(&notes);
+            (folder, state)
+        }
     };
     if arguments.resume {
         let progress = &state.progress;

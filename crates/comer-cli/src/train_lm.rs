@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use comer::internal::model_file::write_atomic;
 use comer::internal::{TokenId, Vocab};
 use comer_eval::files::read_truths;
 use comer_train::language_model::{Line, Options, Text, parse_list, perplexities, train};
 use serde_json::json;
 
 use crate::args::{ThreadArgs, read_vocab};
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, write_file};
 
 /// Estimate a language model from lists of formulas, for --language-model.
 ///
@@ -88,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     if let Some(path) = &arguments.text {
         let line = |line: &Line| format!("{}\t{}\n", line.count, vocab.decode(&line.tokens));
-        write_atomic(path, text.lines.iter().map(line).collect::<String>().as_bytes())?;
+        write_file(path, text.lines.iter().map(line).collect::<String>().as_bytes())?;
     }
     let options = Options {
         order: arguments.order,
@@ -116,7 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if bytes.len() > arguments.max_bytes {
         bail!("the file would take {} bytes, expected at most {}", bytes.len(), arguments.max_bytes);
     }
-    write_atomic(&arguments.out, &bytes)?;
+    write_file(&arguments.out, &bytes)?;
 
     if arguments.json {
         print_json(&json!({ "file": arguments.out, "bytes": bytes.len(), "ngrams": counts,
@@ -171,7 +170,7 @@ fn read_list(list: &str) -> Result<Vec<(u32, String)>> {
             Ok(truths.truths.into_iter().filter_map(|truth| Some((1, truth.caption?))).collect())
         }
         _ => {
-            let text = std::fs::read_to_string(list).with_context(|| list.to_string())?;
+            let text = comer_files::read_text(Path::new(list)).with_context(|| list.to_string())?;
             parse_list(&text).map_err(|reason| anyhow::anyhow!("{list}: {reason}"))
         }
     }

@@ -273,3 +273,19 @@ fn the_number_of_threads_changes_nothing() {
     assert_eq!(answer("1"), answer("2"));
     assert_eq!(answer("1"), answer("5"));
 }
+
+/// Each of these was read until the memory was full.
+#[cfg(unix)]
+#[test]
+fn endless_files_are_refused() {
+    let fixture = Fixture::new();
+    let zero = Path::new("/dev/zero");
+    let output = fixture.run(&[zero], &[]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output.stderr).contains("larger than the limit"), "{output:?}");
+    let cross = fixture.write("cross.inkml", CROSS);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+    let output = command.arg("recognize").arg(&cross).args(["--model", "/dev/zero"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output.stderr).contains("larger than the limit"), "{output:?}");
+}

@@ -1,16 +1,21 @@
 //! The files of a folder or a zip under one interface, and the one walk over folders.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use zip::ZipArchive;
 
 use crate::error::{Error, Result};
 
-/// Largest text file that is read: 64 MiB.
-const MAX_TEXT: u64 = 64 << 20;
+/// Largest image file that is read: CROHME's largest has half a megabyte.
+const MAX_IMAGE: u64 = 16 << 20;
+/// What the files of a zip may unpack to: [`ROOM`] bytes and [`RATIO`] times the size of the zip. CROHME's bitmaps unpack to
+/// 18 times their zip.
+const RATIO: u64 = 64;
+const ROOM: u64 = 64 << 20;
 
 /// A folder, a zip, or a single file.
 pub(crate) struct Archive {
@@ -20,7 +25,11 @@ pub(crate) struct Archive {
 
 enum Store {
     Folder,
-    Zip(Mutex<ZipArchive<BufReader<File>>>),
+    Zip {
+        archive: Mutex<ZipArchive<BufReader<File>>>,
+        /// Bytes that may still be unpacked.
+        left: AtomicU64,
+    },
     File,
 }
 
@@ -36,8 +45,10 @@ impl Archive {
             let is_zip =
                 file.read_exact(&mut start).is_ok() && (start == *b"PK\x03\x04" || start == *b"PK\x05\x06");
             if is_zip {
+                let left = file.metadata().map_err(failed)?.len().saturating_mul(RATIO) + ROOM;
                 let archive = ZipArchive::new(BufReader::new(file));
-                Store::Zip(Mutex::new(archive.map_err(|error| failed(std::io::Error::other(error)))?))
+                let archive = archive.map_err(|error| failed(std::io::Error::other(error)))?;
+                Store::Zip { archive: Mutex::new(archive), left: left.into() }
             } else {
                 Store::File
             }
@@ -47,6 +58,12 @@ impl Archive {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(crate) fn zip_size(&self) -> Option<u64> {
+        matches!(self.store, Store::Zip { .. })
+            .then(|| std::fs::metadata(&self.path).ok())?
+            .map(|file| file.len())
     }
 
     pub(crate) fn is_file(&self) -> bool {
@@ -67,7 +84,7 @@ impl Archive {
                     parts.join("/")
                 })
                 .collect(),
-            Store::Zip(archive) => {
+            Store::Zip { archive, .. } => {
                 let archive = archive.lock().unwrap_or_else(PoisonError::into_inner);
                 let is_entered = |name: &str| name.split('/').rev().skip(1).all(&enter);
                 let names = archive.file_names().filter_map(|name| Some(name.ok()?.into_owned()));
@@ -78,40 +95,45 @@ impl Archive {
         Ok(names)
     }
 
-    /// The bytes of a file; none if there is no such file.
-    pub(crate) fn read(&self, name: &str) -> std::io::Result<Option<Vec<u8>>> {
-        self.read_bounded(name, u64::MAX)
+    /// The bytes of an image file; none if there is no such file.
+    pub(crate) fn read_image(&self, name: &str) -> std::io::Result<Option<Vec<u8>>> {
+        self.read_bounded(name, MAX_IMAGE)
     }
 
     /// A file as text.
     pub(crate) fn read_text(&self, name: &str) -> std::io::Result<String> {
-        let invalid = |reason: String| std::io::Error::new(std::io::ErrorKind::InvalidData, reason);
-        let bytes = self.read_bounded(name, MAX_TEXT + 1)?.ok_or(std::io::ErrorKind::NotFound)?;
-        if bytes.len() as u64 > MAX_TEXT {
-            return Err(invalid(format!("larger than the limit of {MAX_TEXT} bytes for a text file")));
-        }
-        String::from_utf8(bytes).map_err(|_| invalid("not UTF-8".into()))
+        let invalid = |reason: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, reason);
+        let bytes = self.read_bounded(name, comer_files::limit::TEXT)?.ok_or(std::io::ErrorKind::NotFound)?;
+        String::from_utf8(bytes).map_err(|_| invalid("not UTF-8"))
     }
 
     fn read_bounded(&self, name: &str, limit: u64) -> std::io::Result<Option<Vec<u8>>> {
-        let mut bytes = Vec::new();
         let path = match &self.store {
-            Store::Zip(archive) => {
+            Store::Zip { archive, left } => {
                 let mut archive = archive.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some(index) = archive.index_for_name(name) else { return Ok(None) };
                 let file = archive.by_index(index).map_err(std::io::Error::other)?;
-                file.take(limit).read_to_end(&mut bytes)?;
+                let available = left.load(Ordering::Relaxed);
+                // The size that the zip states may be wrong, so that the limit is checked while reading.
+                let bytes = comer_files::read_from(file, limit.min(available)).map_err(|error| {
+                    if error.kind() != ErrorKind::FileTooLarge || limit <= available {
+                        return error;
+                    }
+                    let reason = format!("the zip unpacks to more than {RATIO} times its size");
+                    std::io::Error::new(ErrorKind::FileTooLarge, reason)
+                })?;
+                left.store(available - bytes.len() as u64, Ordering::Relaxed);
                 return Ok(Some(bytes));
             }
+            // A caption may be called `/etc/x` or `../x`.
+            Store::Folder if !comer_files::is_inside(name) => return Ok(None),
             Store::Folder => self.path.join(name),
             Store::File => self.path.clone(),
         };
-        match File::open(path) {
-            Ok(file) => file.take(limit).read_to_end(&mut bytes)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        Ok(Some(bytes))
+        match comer_files::read(&path, limit) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
     }
 }
 

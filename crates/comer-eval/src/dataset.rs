@@ -94,6 +94,11 @@ impl DataSource {
         !self.archive.is_file()
     }
 
+    /// The size of a zip in bytes; none for a folder.
+    pub fn zip_size(&self) -> Option<u64> {
+        self.archive.zip_size()
+    }
+
     /// The names of the splits that have captions, sorted. A folder that is itself a split has its own name.
     pub fn splits(&self) -> Vec<String> {
         let with_captions = self.splits.iter().filter(|split| split.captions.is_some());
@@ -185,7 +190,7 @@ impl Split<'_> {
         let folder = &self.found.folder;
         let separator = if folder.is_empty() { "" } else { "/" };
         for extension in IMAGE_EXTENSIONS {
-            let found = self.archive.read(&format!("{folder}{separator}img/{name}.{extension}"))?;
+            let found = self.archive.read_image(&format!("{folder}{separator}img/{name}.{extension}"))?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -254,6 +259,55 @@ mod tests {
         let source = DataSource::open(&path).unwrap();
         let error = source.split(Some("2014")).unwrap().captions().unwrap_err().to_string();
         assert!(error.contains("crohme2014/2014/caption.txt"), "{error}");
+    }
+
+    /// A stored zip of one image and a small one whose entry unpacks to 200 MB.
+    #[test]
+    fn a_zip_that_unpacks_to_far_more_than_its_size_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bomb.zip");
+        let mut zip = ZipWriter::new(File::create(&path).unwrap());
+        let options = SimpleFileOptions::default();
+        zip.start_file("caption.txt", options).unwrap();
+        zip.write_all(b"a\tx\n").unwrap();
+        zip.start_file("img/huge.bmp", options).unwrap();
+        (0..200).for_each(|_| zip.write_all(&[0; 1 << 20]).unwrap());
+        for number in 0..20 {
+            zip.start_file(format!("img/{number}.bmp"), options).unwrap();
+            (0..15).for_each(|_| zip.write_all(&[0; 1 << 20]).unwrap());
+        }
+        zip.finish().unwrap();
+        let source = DataSource::open(&path).unwrap();
+        assert!(source.zip_size().unwrap() < 1 << 20);
+        let split = source.split(None).unwrap();
+        let error = split.image("huge").unwrap_err().to_string();
+        assert_eq!(error, "larger than the limit of 16777216 bytes");
+        let (mut unpacked, mut refused) = (0, String::new());
+        for number in 0..20 {
+            match split.image(&number.to_string()) {
+                Ok(bytes) => unpacked += bytes.unwrap().len(),
+                Err(error) => refused = error.to_string(),
+            }
+        }
+        assert_eq!(refused, "the zip unpacks to more than 64 times its size");
+        assert!(unpacked < 128 << 20, "{unpacked} bytes were unpacked");
+        assert_eq!(split.image("missing").unwrap(), None);
+    }
+
+    #[test]
+    fn captions_name_images_of_the_set_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let set = folder.path().join("set");
+        std::fs::create_dir_all(set.join("img")).unwrap();
+        std::fs::write(set.join("caption.txt"), "a\tx\n").unwrap();
+        std::fs::write(set.join("img/a.png"), "inside").unwrap();
+        std::fs::write(folder.path().join("b.png"), "outside").unwrap();
+        let source = DataSource::open(&set).unwrap();
+        let split = source.split(None).unwrap();
+        assert!(split.image("a").unwrap().is_some());
+        assert_eq!(split.image("../../b").unwrap(), None);
+        let absolute = folder.path().join("b").display().to_string();
+        assert_eq!(split.image(&absolute).unwrap(), None);
     }
 
     #[test]

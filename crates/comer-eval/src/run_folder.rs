@@ -66,10 +66,8 @@ impl Run<'_> {
     pub fn write(&self, folder: &Path, picture: impl FnMut(&str) -> Option<Vec<u8>>) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(|reason| Error::File { path: folder.into(), reason })?;
         let write = |name: &str, text: &str| {
-            // Written beside its place and renamed, so that an interrupted run keeps the old report.
-            let (path, beside) = (folder.join(name), folder.join(format!("{name}.part")));
-            let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, &path));
-            written.map_err(|reason| Error::File { path, reason })
+            let path = folder.join(name);
+            comer_files::write_atomic(&path, text.as_bytes()).map_err(|reason| Error::File { path, reason })
         };
         write(PREDICTIONS, &self.predictions())?;
         write("report.json", &self.json())?;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use comer::internal::model_file::write_atomic;
 use comer::internal::weights::{Tensor, Weights};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
@@ -34,6 +33,9 @@ pub struct TrainingProgress {
     pub totals: EpochTotals,
     /// Lengths of the log and the metrics. Anything after them was written by steps that a resumed run repeats.
     pub written: [u64; 2],
+    /// CRC-32 of the log and the metrics up to these lengths; none in checkpoints of format 1.
+    #[serde(default)]
+    pub checksums: Option<[u32; 2]>,
 }
 
 /// Sums over an epoch.
@@ -61,9 +63,13 @@ pub struct Checkpoint {
     pub weights: Weights,
     /// Moments and averaged weights.
     pub optimizer: OptimizerState,
+    /// The tokens that the weights stand for; none in checkpoints of format 1.
+    pub vocabulary: Option<Vec<String>>,
 }
 
-const FORMAT: &str = "comer checkpoint 1";
+const FORMAT: &str = "comer checkpoint 2";
+/// Without the vocabulary, and with a checksum that leaves out names and shapes.
+const FORMAT_1: &str = "comer checkpoint 1";
 const GROUPS: [&str; 4] = ["weights", "first", "second", "average"];
 
 impl Checkpoint {
@@ -83,8 +89,15 @@ impl Checkpoint {
         }
         let progress = serde_json::to_string(&(&self.progress, self.optimizer.steps))
             .map_err(|e| invalid(e.to_string()))?;
-        let checksum = checksum(&progress, tensors.values().map(|(_, bytes)| &bytes[..]));
-        let metadata = [("format", FORMAT.to_string()), ("place", progress), ("checksum", checksum)];
+        let vocabulary = serde_json::to_string(&self.vocabulary).map_err(|e| invalid(e.to_string()))?;
+        let parts = tensors.iter().map(|(name, (shape, bytes))| (&name[..], *shape, &bytes[..]));
+        let checksum = checksum(&progress, &vocabulary, parts);
+        let metadata = [
+            ("format", FORMAT.to_string()),
+            ("place", progress),
+            ("vocabulary", vocabulary),
+            ("checksum", checksum),
+        ];
         let metadata = metadata.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
         let views: Vec<(&String, TensorView)> = tensors
             .iter()
@@ -93,32 +106,68 @@ impl Checkpoint {
             .map_err(|error| invalid(error.to_string()))?;
         let bytes =
             safetensors::serialize(views, Some(metadata)).map_err(|error| invalid(error.to_string()))?;
-        Ok(write_atomic(path, &bytes)?)
+        comer_files::write_atomic(path, &bytes).map_err(|reason| Error::File { path: path.into(), reason })
+    }
+
+    /// Checks that there are the weights of `start`, the state before the first step, and moments of no others.
+    pub fn check(&self, start: &Checkpoint) -> Result<(), String> {
+        let expected = &start.weights;
+        if let Some(name) = expected.keys().find(|name| !self.weights.contains_key(*name)) {
+            return Err(format!("has no tensor weights/{name}, expected one"));
+        }
+        for (group, weights) in GROUPS.iter().zip(self.groups()) {
+            for (name, tensor) in weights {
+                let shape = expected.get(name).map(|tensor| &tensor.shape);
+                if shape != Some(&tensor.shape) {
+                    let expected = shape.map_or("no such tensor".into(), |shape| format!("{shape:?}"));
+                    return Err(format!(
+                        "has a tensor {group}/{name} of shape {:?}, expected {expected}",
+                        tensor.shape
+                    ));
+                }
+            }
+        }
+        let average = &self.optimizer.average;
+        if !average.is_empty() && average.len() != expected.len() {
+            return Err(format!("has {} averaged tensors, expected {}", average.len(), expected.len()));
+        }
+        Ok(())
     }
 
     /// Reads a checkpoint and verifies its checksum.
     pub fn open(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|reason| Error::File { path: path.into(), reason })?;
+        let bytes = comer_files::read(path, comer_files::limit::MODEL)
+            .map_err(|reason| Error::File { path: path.into(), reason })?;
         read(&bytes).map_err(|reason| Error::Run { path: path.into(), reason })
     }
 }
 
-fn read(bytes: &[u8]) -> Result<Checkpoint, String> {
+/// Reads the bytes of a checkpoint and verifies their checksum.
+pub fn read(bytes: &[u8]) -> Result<Checkpoint, String> {
     let damaged = |error: safetensors::SafeTensorError| format!("is not a checkpoint of comer: {error}");
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
     let metadata: HashMap<String, String> = header.metadata().clone().unwrap_or_default();
     let entry = |key: &str| metadata.get(key).map(String::as_str).unwrap_or_default();
-    if entry("format") != FORMAT {
-        return Err(format!("has the format {:?}, expected {FORMAT:?}", entry("format")));
+    if ![FORMAT, FORMAT_1].contains(&entry("format")) {
+        return Err(format!("has the format {:?}, expected {FORMAT:?} or {FORMAT_1:?}", entry("format")));
     }
     let file = SafeTensors::deserialize(bytes).map_err(damaged)?;
     let tensors: BTreeMap<String, TensorView> = file.tensors().into_iter().collect();
-    if checksum(entry("place"), tensors.values().map(|view| view.data())) != entry("checksum") {
+    let parts = tensors.iter().map(|(name, view)| (&name[..], view.shape(), view.data()));
+    let found = match entry("format") {
+        FORMAT_1 => checksum_1(entry("place"), parts),
+        _ => checksum(entry("place"), entry("vocabulary"), parts),
+    };
+    if found != entry("checksum") {
         return Err("its checksum is wrong: the file is damaged".into());
     }
     let (progress, steps) = serde_json::from_str(entry("place")).map_err(|error| error.to_string())?;
     let mut checkpoint = Checkpoint { progress, ..Checkpoint::default() };
     checkpoint.optimizer.steps = steps;
+    if entry("format") == FORMAT {
+        checkpoint.vocabulary =
+            serde_json::from_str(entry("vocabulary")).map_err(|error| format!("vocabulary: {error}"))?;
+    }
     for (name, view) in tensors {
         let (group, name) =
             name.split_once('/').ok_or_else(|| format!("has a tensor {name:?} without a group"))?;
@@ -139,10 +188,26 @@ fn read(bytes: &[u8]) -> Result<Checkpoint, String> {
     Ok(checkpoint)
 }
 
-fn checksum<'a>(progress: &str, tensors: impl Iterator<Item = &'a [u8]>) -> String {
+/// CRC-32 over the progress, the vocabulary and every tensor's name, shape and numbers.
+fn checksum<'a>(
+    progress: &str,
+    vocabulary: &str,
+    tensors: impl Iterator<Item = (&'a str, &'a [usize], &'a [u8])>,
+) -> String {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(format!("{progress}\0{vocabulary}\0").as_bytes());
+    for (name, shape, bytes) in tensors {
+        hasher.update(format!("{name} {shape:?}\0").as_bytes());
+        hasher.update(bytes);
+    }
+    format!("{:08x}", hasher.finalize())
+}
+
+/// The checksum of format 1.
+fn checksum_1<'a>(progress: &str, tensors: impl Iterator<Item = (&'a str, &'a [usize], &'a [u8])>) -> String {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(progress.as_bytes());
-    tensors.for_each(|bytes| hasher.update(bytes));
+    tensors.for_each(|(_, _, bytes)| hasher.update(bytes));
     format!("{:08x}", hasher.finalize())
 }
 
@@ -168,7 +233,8 @@ mod tests {
         };
         let optimizer =
             OptimizerState { steps: 999, first: tensors(2.0), second: tensors(3.0), average: Weights::new() };
-        let checkpoint = Checkpoint { progress, weights: tensors(1.0), optimizer };
+        let vocabulary = Some(vec!["x".to_string()]);
+        let checkpoint = Checkpoint { progress, weights: tensors(1.0), optimizer, vocabulary };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("checkpoint");
         checkpoint.save(&path).unwrap();
@@ -180,5 +246,43 @@ mod tests {
         assert!(read(&bytes).unwrap_err().contains("damaged"));
         assert!(read(&bytes[..last]).is_err());
         assert!(read(b"").is_err());
+    }
+
+    /// A tensor of one number under a name, as a file of one of the formats.
+    fn file(format: &str, name: &str, checksum: &str) -> Vec<u8> {
+        let progress = serde_json::to_string(&(TrainingProgress::default(), 0)).unwrap();
+        let metadata =
+            [("format", format), ("place", &progress), ("vocabulary", "null"), ("checksum", checksum)];
+        let metadata = metadata.map(|(key, value)| (key.to_string(), value.to_string())).into();
+        let view = TensorView::new(Dtype::F32, vec![1], &[0; 4]).unwrap();
+        safetensors::serialize([(name, view)], Some(metadata)).unwrap()
+    }
+
+    #[test]
+    fn names_are_part_of_the_checksum_and_format_1_is_still_read() {
+        let progress = serde_json::to_string(&(TrainingProgress::default(), 0)).unwrap();
+        let part = |name: &'static str| std::iter::once((name, &[1][..], &[0; 4][..]));
+        let own = checksum(&progress, "null", part("weights/a"));
+        assert!(read(&file(FORMAT, "weights/a", &own)).is_ok());
+        assert!(read(&file(FORMAT, "weights/b", &own)).unwrap_err().contains("damaged"));
+        let old = read(&file(FORMAT_1, "weights/b", &checksum_1(&progress, part("weights/b")))).unwrap();
+        assert!(old.vocabulary.is_none() && old.progress.checksums.is_none());
+        assert!(read(&file("comer checkpoint 3", "weights/a", &own)).unwrap_err().contains("format"));
+    }
+
+    #[test]
+    fn tensors_that_do_not_belong_to_the_model_are_refused() {
+        let tensor =
+            |shape: &[usize]| Tensor { shape: shape.to_vec(), data: vec![0.0; shape.iter().product()] };
+        let named = |name: &str, shape: &[usize]| Weights::from([(name.to_string(), tensor(shape))]);
+        let start = Checkpoint { weights: named("a", &[2]), ..Checkpoint::default() };
+        start.check(&start).unwrap();
+        let renamed = Checkpoint { weights: named("b", &[2]), ..Checkpoint::default() };
+        assert!(renamed.check(&start).unwrap_err().contains("weights/a"));
+        let reshaped = Checkpoint { weights: named("a", &[1, 2]), ..Checkpoint::default() };
+        assert!(reshaped.check(&start).unwrap_err().contains("expected [2]"));
+        let optimizer = OptimizerState { first: named("c", &[2]), ..OptimizerState::default() };
+        let foreign = Checkpoint { optimizer, ..start.clone() };
+        assert!(foreign.check(&start).unwrap_err().contains("first/c"));
     }
 }

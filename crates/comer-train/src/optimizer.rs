@@ -44,11 +44,9 @@ impl OptimizerState {
         norm: f64,
     ) {
         self.steps += 1;
-        if self.first.is_empty() {
-            self.first = zeros(gradients);
-            if recipe.kind == OptimizerKind::Adamw {
-                self.second = zeros(gradients);
-            }
+        fill(&mut self.first, gradients);
+        if recipe.kind == OptimizerKind::Adamw {
+            fill(&mut self.second, gradients);
         }
         let clip_scale =
             if recipe.clip > 0.0 && norm > recipe.clip { recipe.clip / norm } else { 1.0 } as f32;
@@ -61,8 +59,9 @@ impl OptimizerState {
                     decay: recipe.weight_decay as f32,
                     clip_scale,
                 };
-                let parts: Vec<_> = trained.zip(self.first.values_mut()).collect();
-                parts.into_par_iter().for_each(|((name, weight), first)| {
+                let first = self.first.iter_mut().filter(|(name, _)| gradients.contains_key(*name));
+                let parts: Vec<_> = trained.zip(first).collect();
+                parts.into_par_iter().for_each(|((name, weight), (_, first))| {
                     rule.step(&mut weight.data, &mut first.data, &gradients[name].data);
                 });
             }
@@ -76,9 +75,10 @@ impl OptimizerState {
                     corrections: [correction(first), correction(second)],
                     clip_scale,
                 };
-                let moments = self.first.values_mut().zip(self.second.values_mut());
-                let parts: Vec<_> = trained.zip(moments).collect();
-                parts.into_par_iter().for_each(|((name, weight), (first, second))| {
+                let first = self.first.iter_mut().filter(|(name, _)| gradients.contains_key(*name));
+                let second = self.second.iter_mut().filter(|(name, _)| gradients.contains_key(*name));
+                let parts: Vec<_> = trained.zip(first.zip(second)).collect();
+                parts.into_par_iter().for_each(|((name, weight), ((_, first), (_, second)))| {
                     // Norms and biases have one dimension.
                     let decay = if weight.shape.len() > 1 { recipe.weight_decay as f32 } else { 0.0 };
                     rule.step(
@@ -104,8 +104,8 @@ impl OptimizerState {
         }
         let warm_up = (1.0 + self.steps as f64) / (10.0 + self.steps as f64);
         let decay = recipe.average.min(warm_up) as f32;
-        let parts: Vec<_> = self.average.values_mut().zip(weights.values()).collect();
-        parts.into_par_iter().for_each(|(average, weight)| {
+        self.average.par_iter_mut().for_each(|(name, average)| {
+            let Some(weight) = weights.get(name) else { return };
             for (average, &weight) in average.data.iter_mut().zip(&weight.data) {
                 *average += (1.0 - decay) * (weight - *average);
             }
@@ -113,9 +113,14 @@ impl OptimizerState {
     }
 }
 
-fn zeros(like: &Weights) -> Weights {
-    let zero = |tensor: &Tensor| Tensor { shape: tensor.shape.clone(), data: vec![0.0; tensor.data.len()] };
-    like.iter().map(|(name, tensor)| (name.clone(), zero(tensor))).collect()
+/// Adds zeros for gradients without a moment, so that both have the same names in the same order.
+fn fill(moments: &mut Weights, gradients: &Weights) {
+    for (name, tensor) in gradients {
+        if !moments.contains_key(name) {
+            let data = vec![0.0; tensor.data.len()];
+            moments.insert(name.clone(), Tensor { shape: tensor.shape.clone(), data });
+        }
+    }
 }
 
 struct Sgd {
@@ -193,6 +198,21 @@ mod tests {
                 assert!((found - expected).abs() < 1e-5, "{kind:?}: {weights:?}");
             }
         }
+    }
+
+    /// Moments belong to a name, not to a position: here `b` has one and `a` is new.
+    #[test]
+    fn moments_are_found_by_name() {
+        let recipe = Optimizer { momentum: 0.5, weight_decay: 0.0, ..Optimizer::default() };
+        let two = |a: f32, b: f32| {
+            Weights::from([("a".to_string(), tensor(&[a])), ("b".to_string(), tensor(&[b]))])
+        };
+        let mut state = OptimizerState { first: named(&[8.0]), ..OptimizerState::default() };
+        let remembered = state.first.remove("weight").unwrap();
+        state.first.insert("b".into(), remembered);
+        let mut weights = two(0.0, 0.0);
+        state.step(&recipe, 1.0, &mut weights, &two(1.0, 1.0), 0.0);
+        assert_eq!((weights["a"].data[0], weights["b"].data[0]), (-1.0, -5.0));
     }
 
     #[test]

@@ -306,7 +306,7 @@ impl Recipe {
     /// Reads and checks a recipe.
     pub fn open(path: &Path) -> Result<Self> {
         let text =
-            std::fs::read_to_string(path).map_err(|reason| Error::File { path: path.into(), reason })?;
+            comer_files::read_text(path).map_err(|reason| Error::File { path: path.into(), reason })?;
         Self::parse(&text).map_err(|reason| Error::Recipe { path: path.into(), reason })
     }
 
@@ -314,7 +314,7 @@ impl Recipe {
     pub fn open_stored(path: &Path) -> Result<Self> {
         let failed = |reason| Error::Recipe { path: path.into(), reason };
         let text =
-            std::fs::read_to_string(path).map_err(|reason| Error::File { path: path.into(), reason })?;
+            comer_files::read_text(path).map_err(|reason| Error::File { path: path.into(), reason })?;
         let text = keys::translate(&text).map_err(failed)?;
         Self::parse(&text).map_err(failed)
     }
@@ -330,6 +330,11 @@ impl Recipe {
     /// The recipe as TOML, with every value.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("a recipe has a TOML form")
+    }
+
+    /// The values that differ from those of an earlier recipe, one per line of a message.
+    pub fn changes(&self, earlier: &Self) -> Vec<String> {
+        keys::changes(&earlier.to_toml(), &self.to_toml())
     }
 
     /// The search configuration of validation.

@@ -174,7 +174,10 @@ impl Samples {
 
 /// The ink of files with the same name, which must be equal in all of them.
 fn read_ink(paths: &[PathBuf]) -> Result<Ink, String> {
-    let read = |path: &PathBuf| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+    let read = |path: &PathBuf| {
+        comer_files::read(path, comer_files::limit::INPUT)
+            .map_err(|error| format!("{}: {error}", path.display()))
+    };
     let contents = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let other = contents.iter().position(|bytes| *bytes != contents[0]);
     if let Some(other) = other {

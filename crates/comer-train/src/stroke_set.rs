@@ -13,11 +13,9 @@
 //! | `writer` | the writer; optional |
 //! | `pen` | for strokes traced from a picture: the width of the real pen in pixels. Such strokes keep their scale; all others are scaled by CROHME's rule (see [`comer::Ink::draw`]) |
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use comer::internal::model_file::write_atomic;
 use comer::internal::vocab::PAD;
 use comer::internal::{TokenId, Vocab};
 use comer::{Ink, InkSymbol, Point, Stroke};
@@ -135,7 +133,7 @@ impl Record {
 /// Reads a set. An invalid line is an error that names it.
 pub fn read(path: &Path) -> Result<Vec<Record>> {
     let failed = |reason| Error::File { path: path.into(), reason };
-    let file = File::open(path).map_err(failed)?;
+    let file = comer_files::open(path, comer_files::limit::LINES).map_err(failed)?;
     let mut records = Vec::new();
     for (number, line) in BufReader::new(file).lines().enumerate() {
         let line = line.map_err(failed)?;
@@ -155,7 +153,8 @@ pub fn write(path: &Path, records: &[Record]) -> Result<()> {
         text += &serde_json::to_string(record).expect("a record has a JSON form");
         text.push('\n');
     }
-    Ok(write_atomic(path, text.as_bytes())?)
+    comer_files::write_atomic(path, text.as_bytes())
+        .map_err(|reason| Error::File { path: path.into(), reason })
 }
 
 #[cfg(test)]

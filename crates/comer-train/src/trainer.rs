@@ -97,7 +97,7 @@ impl Trainer<'_> {
         if recipe.loss.symbols > 0.0 {
             weights.extend(symbol_classifier(&recipe.model, vocab, recipe.seed));
         }
-        Ok(Checkpoint { weights, ..Checkpoint::default() })
+        Ok(Checkpoint { weights, vocabulary: Some(vocab.tokens().to_vec()), ..Checkpoint::default() })
     }
 
     /// The state before the first step of a run that starts with the weights of a model instead of random ones.
@@ -334,6 +334,7 @@ impl Trainer<'_> {
 
     fn save(&mut self, state: &mut Checkpoint) -> Result<()> {
         state.progress.written = self.folder.written();
+        state.progress.checksums = Some(self.folder.checksums());
         let model = self.model(state);
         self.folder.save(state, &model)
     }

@@ -1,6 +1,7 @@
 //! Data sets in CROHME's layout, decoded: images with their captions.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use comer_eval::dataset::{DataSource, Split};
 use rayon::prelude::*;
@@ -36,7 +37,10 @@ impl Dataset {
         let split = source.split(Some(split))?;
         let captions = split.captions()?;
         let rows = captions.rows.into_par_iter();
-        let samples: Vec<_> = rows.map(|(name, caption)| sample(name, caption, &split)).collect();
+        let budget = Budget { stored: source.zip_size().unwrap_or(0).into(), ..Budget::default() };
+        let is_zip = source.zip_size().is_some();
+        let samples: Vec<_> =
+            rows.map(|(name, caption)| sample(name, caption, &split, &budget, is_zip)).collect();
         let mut set = Self { samples: Vec::new(), problems: captions.problems };
         for sample in samples {
             match sample {
@@ -62,14 +66,73 @@ fn open(path: &Path) -> Result<DataSource> {
     Ok(source)
 }
 
-fn sample(name: String, caption: String, split: &Split) -> Result<LabelledImage, String> {
+/// Bounds the memory of a data set: compressed images and zips may decode to any size.
+#[derive(Default)]
+struct Budget {
+    /// Bytes of the zip, or of the files that were read.
+    stored: AtomicU64,
+    /// Pixels, of one byte each.
+    decoded: AtomicU64,
+}
+
+impl Budget {
+    /// CROHME's bitmaps decode to 18 times their zip.
+    const RATIO: u64 = 64;
+    const ROOM: u64 = 64 << 20;
+
+    fn check(&self, stored: u64, decoded: u64) -> Result<(), String> {
+        let stored = self.stored.fetch_add(stored, Ordering::Relaxed) + stored;
+        let before = self.decoded.fetch_add(decoded, Ordering::Relaxed);
+        if before + decoded <= stored.saturating_mul(Self::RATIO) + Self::ROOM {
+            return Ok(());
+        }
+        self.decoded.fetch_sub(decoded, Ordering::Relaxed);
+        Err(format!("the images decode to more than {} times the size of the data set", Self::RATIO))
+    }
+}
+
+fn sample(
+    name: String,
+    caption: String,
+    split: &Split,
+    budget: &Budget,
+    is_zip: bool,
+) -> Result<LabelledImage, String> {
     let decode = || {
         let bytes = split.image(&name).map_err(|error| error.to_string())?.ok_or("has no image")?;
         let grey = photo::decode(&bytes).map_err(|error| error.to_string())?;
+        let stored = if is_zip { 0 } else { bytes.len() as u64 };
+        budget.check(stored, grey.levels.len() as u64)?;
         Image::new(grey.width, grey.height, grey.levels).map_err(|error| error.to_string())
     };
     match decode() {
         Ok(picture) => Ok(LabelledImage { name, caption, picture }),
         Err(reason) => Err(format!("{name}: {reason}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_that_decode_to_far_more_than_their_files_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let images = folder.path().join("img");
+        std::fs::create_dir(&images).unwrap();
+        // 40 megapixels in some forty kilobytes, three times.
+        let huge = Image::new(8_000, 5_000, vec![0; 40_000_000]).unwrap().to_png().unwrap();
+        assert!(huge.len() < 200_000);
+        for name in ["a", "b", "c"] {
+            std::fs::write(images.join(format!("{name}.png")), &huge).unwrap();
+        }
+        std::fs::write(folder.path().join("caption.txt"), "a\tx\nb\tx\nc\tx\n").unwrap();
+        let set = Dataset::open(folder.path(), "any").unwrap();
+        assert_eq!((set.samples.len(), set.problems.len()), (1, 2), "{:?}", set.problems);
+        assert!(
+            set.problems[0].ends_with("more than 64 times the size of the data set"),
+            "{:?}",
+            set.problems
+        );
     }
 }

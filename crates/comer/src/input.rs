@@ -106,7 +106,7 @@ impl Input {
     /// As [`Self::from_path`], with options for images.
     pub fn from_path_with(path: impl AsRef<Path>, options: &InputOptions) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(Error::reading(path))?;
+        let bytes = comer_files::read(path, comer_files::limit::INPUT).map_err(Error::reading(path))?;
         Self::from_bytes_with(&bytes, options)
             .map_err(|error| Error::Input { path: path.into(), source: Box::new(error) })
     }

@@ -2,8 +2,6 @@
 //! checksum over everything.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write;
 use std::path::Path;
 
 use crc32fast::Hasher;
@@ -63,7 +61,7 @@ impl ModelFile {
     /// Opens and checks a model file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = fs::read(path).map_err(Error::reading(path))?;
+        let bytes = comer_files::read(path, comer_files::limit::MODEL).map_err(Error::reading(path))?;
         Self::from_bytes(&path.display().to_string(), &bytes)
     }
 
@@ -93,6 +91,7 @@ impl ModelFile {
         let found = self.weights.iter().map(|(name, tensor)| (name.as_str(), tensor.shape.as_slice()));
         check_shapes(&self.config, &self.vocab, found.collect()).map_err(wrong)?;
         for (name, tensor) in &self.weights {
+            check_finite(name, &tensor.data).map_err(wrong)?;
             if tensor.data.len() != tensor.shape.iter().product::<usize>() {
                 let reason = format!(
                     "tensor {name} has {} numbers for its shape {:?}",
@@ -112,8 +111,9 @@ impl ModelFile {
         let encoded: Vec<(&str, &Tensor, Vec<u8>)> = self
             .weights
             .iter()
-            .map(|(name, tensor)| (name.as_str(), tensor, encode(&tensor.data, precision)))
-            .collect();
+            .map(|(name, tensor)| Ok((name.as_str(), tensor, encode(name, &tensor.data, precision)?)))
+            .collect::<Result<_, String>>()
+            .map_err(wrong)?;
         let mut tensors: BTreeMap<&str, View> = BTreeMap::new();
         for (name, tensor, bytes) in &encoded {
             let (dtype, shape) = (precision.dtype().into(), tensor.shape.clone());
@@ -138,21 +138,9 @@ impl ModelFile {
 
     /// Writes the model beside `path` and renames it, so that `path` is never half written.
     pub fn save(&self, path: impl AsRef<Path>, precision: Precision) -> Result<()> {
-        write_atomic(path.as_ref(), &self.to_bytes(precision)?)
+        let path = path.as_ref();
+        comer_files::write_atomic(path, &self.to_bytes(precision)?).map_err(Error::writing(path))
     }
-}
-
-/// Writes a file under a temporary name and renames it: `path` holds the old content or the new, never a part.
-pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.part", std::process::id()));
-    let written = fs::File::create(&beside)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&beside, path));
-    written.map_err(|error| {
-        let _ = fs::remove_file(&beside);
-        Error::writing(path)(error)
-    })
 }
 
 fn read(bytes: &[u8]) -> Result<ModelFile, String> {
@@ -176,6 +164,7 @@ fn read(bytes: &[u8]) -> Result<ModelFile, String> {
         }
         let data = decode(view)
             .ok_or_else(|| format!("tensor {name} has dtype {}, expected F32 or F16", view.dtype))?;
+        check_finite(name, &data)?;
         Ok((hash_of_tensor(name, view), name, Some(Tensor { shape: view.shape.clone(), data })))
     });
     let read = read.collect::<Result<Vec<_>, String>>()?;
@@ -226,11 +215,25 @@ fn decode(view: &View) -> Option<Vec<f32>> {
     }
 }
 
-/// The bytes of numbers.
-fn encode(data: &[f32], precision: Precision) -> Vec<u8> {
+/// The bytes of numbers, which are finite.
+fn encode(name: &str, data: &[f32], precision: Precision) -> Result<Vec<u8>, String> {
     match precision {
-        Precision::F32 => data.iter().flat_map(|x| x.to_le_bytes()).collect(),
-        Precision::F16 => data.iter().flat_map(|&x| f32_to_f16(x).to_le_bytes()).collect(),
+        Precision::F32 => Ok(data.iter().flat_map(|x| x.to_le_bytes()).collect()),
+        Precision::F16 => {
+            let halves: Vec<u16> = data.iter().map(|&x| f32_to_f16(x)).collect();
+            match halves.iter().zip(data).find(|&(&half, _)| !f16_to_f32(half).is_finite()) {
+                Some((_, x)) => Err(format!("tensor {name} has {x}, which does not fit into 16 bits")),
+                None => Ok(halves.iter().flat_map(|half| half.to_le_bytes()).collect()),
+            }
+        }
+    }
+}
+
+/// Weights that are not finite make answers without meaning.
+fn check_finite(name: &str, data: &[f32]) -> Result<(), String> {
+    match data.iter().position(|x| !x.is_finite()) {
+        Some(place) => Err(format!("tensor {name} has {} at {place}, expected finite numbers", data[place])),
+        None => Ok(()),
     }
 }
 

@@ -162,6 +162,11 @@ impl Recognizer {
                 format!("no formula of less than {} tokens{constraints} was found", search.max_length);
             Error::Image { width: input.image().width(), height: input.image().height(), reason }
         })?;
+        if !best.score.is_finite() {
+            let reason =
+                format!("its output is {}, expected finite numbers: its weights are damaged", best.score);
+            return Err(Error::ModelFile { name: "this model".into(), reason });
+        }
         let alignment = match options.alignment {
             AlignmentDetail::None => None,
             detail => {

@@ -114,6 +114,68 @@ fn a_model_whose_weights_do_not_fit_is_not_saved() {
     assert!(model.to_bytes(Precision::F32).unwrap_err().to_string().contains("decoder.output.bias"));
 }
 
+#[test]
+fn weights_that_are_not_finite_are_neither_read_nor_written() {
+    let good = smallest().to_bytes(Precision::F32).unwrap();
+    for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut model = smallest();
+        model.weights.get_mut("decoder.output.bias").unwrap().data[3] = value;
+        for precision in [Precision::F32, Precision::F16] {
+            let message = model.to_bytes(precision).unwrap_err().to_string();
+            assert!(message.contains(&format!("decoder.output.bias has {value} at 3")), "{message}");
+        }
+        assert!(comer::Recognizer::new(model).is_err());
+        // A file with a right checksum, as another program might write it.
+        let reason = reason(&with_bias(&good, value));
+        assert!(reason.contains(&format!("decoder.output.bias has {value} at 3")), "{reason}");
+    }
+    let mut model = smallest();
+    model.weights.get_mut("decoder.output.bias").unwrap().data[3] = 1e5;
+    assert!(model.to_bytes(Precision::F32).is_ok());
+    let message = model.to_bytes(Precision::F16).unwrap_err().to_string();
+    assert!(message.contains("100000, which does not fit into 16 bits"), "{message}");
+}
+
+/// The file with another number in `decoder.output.bias` and the checksum that belongs to it.
+fn with_bias(bytes: &[u8], value: f32) -> Vec<u8> {
+    let (_, header) = SafeTensors::read_metadata(bytes).unwrap();
+    let mut parts = header.metadata().clone().unwrap();
+    let file = SafeTensors::deserialize(bytes).unwrap();
+    let mut bias = file.tensor("decoder.output.bias").unwrap().data().to_vec();
+    bias[12..16].copy_from_slice(&value.to_le_bytes());
+    let mut views: Vec<(String, TensorView)> = file.tensors();
+    views.sort_by(|one, other| one.0.cmp(&other.0));
+    let mut hash = crc32fast::Hasher::new();
+    for part in ["format", "config", "vocabulary", "provenance"] {
+        hash.update(format!("{}\0", parts[part]).as_bytes());
+    }
+    for (name, view) in &mut views {
+        if name == "decoder.output.bias" {
+            *view = TensorView::new(Dtype::F32, view.shape().to_vec(), &bias).unwrap();
+        }
+        hash.update(format!("{name} F32 {:?}\0", view.shape()).as_bytes());
+        hash.update(view.data());
+    }
+    parts.insert("checksum".into(), format!("{:08x}", hash.finalize()));
+    safetensors::serialize(views, Some(parts)).unwrap()
+}
+
+#[test]
+fn a_model_whose_output_is_not_finite_gives_an_error() {
+    let mut model = golden_model("fusion");
+    for tensor in model.weights.values_mut() {
+        tensor.data.iter_mut().for_each(|x| *x *= 1e30);
+    }
+    let recognizer = comer::Recognizer::new(model).unwrap();
+    let line =
+        |x: f64| comer::Stroke { points: vec![comer::Point { x, y: 0.0 }, comer::Point { x, y: 60.0 }] };
+    let input = comer::Input::from_ink(comer::Ink::new(vec![line(0.0), line(40.0)]).unwrap()).unwrap();
+    match recognizer.recognize(&input) {
+        Err(Error::ModelFile { .. } | Error::Image { .. }) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
 /// Rewrites a model file with its metadata and tensors changed, the checksum left as it was.
 fn rewrite(
     metadata: impl Fn(&mut HashMap<String, String>),

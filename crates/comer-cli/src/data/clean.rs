@@ -1,13 +1,13 @@
 //! `comer data clean`: converts scans and photographs to a set of pictures in CROHME's layout.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use comer::Input;
 use comer_eval::find_files;
+use comer_files::OutputFolder;
 use comer_train::stroke_set::{self, Record};
 use rayon::prelude::*;
 
@@ -57,29 +57,34 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if scans.is_empty() {
         bail!("{}: no file has the id of a record", arguments.scans.display());
     }
-    let unfinished = arguments.out.with_extension("part");
-    let images = unfinished.join("train/img");
-    fs::create_dir_all(&images).with_context(|| images.display().to_string())?;
+    let writing = || format!("cannot write {}", arguments.out.display());
+    let folder = OutputFolder::create(&arguments.out).with_context(writing)?;
     let progress = Progress::new(scans.len());
-    let clean = |(record, path): &(&Record, &PathBuf)| -> Result<String> {
-        let file = Input::from_path(path)?.image().to_png()?;
-        let target = images.join(format!("{}.png", record.id));
-        fs::write(&target, file).with_context(|| target.display().to_string())?;
-        progress.advance();
-        Ok(format!("{}\t{}\n", record.id, record.tokens))
-    };
-    let lines: Vec<(String, Result<String>)> =
-        scans.par_iter().map(|scan| (scan.0.id.clone(), clean(scan))).collect();
+    let clean = |path: &Path| -> comer::Result<Vec<u8>> { Input::from_path(path)?.image().to_png() };
+    // A scan that cannot be read is left out; a picture that cannot be written ends everything.
+    let cleaned = scans
+        .par_iter()
+        .map(|(record, path)| -> Result<comer::Result<&Record>> {
+            progress.advance();
+            match clean(path) {
+                Err(error) => Ok(Err(error)),
+                Ok(png) => {
+                    folder.write(format!("train/img/{}.png", record.id), &png).with_context(writing)?;
+                    Ok(Ok(record))
+                }
+            }
+        })
+        .collect::<Result<Vec<_>>>();
     drop(progress);
     let mut captions = String::new();
-    for (id, line) in lines {
-        match line {
-            Ok(line) => captions += &line,
-            Err(error) => message(format_args!("left out: {id}: {error:#}")),
+    for ((scan, _), result) in scans.iter().zip(cleaned?) {
+        match result {
+            Ok(record) => captions += &format!("{}\t{}\n", record.id, record.tokens),
+            Err(error) => message(format_args!("left out: {}: {:#}", scan.id, anyhow::Error::from(error))),
         }
     }
-    fs::write(unfinished.join("train/caption.txt"), &captions)?;
-    fs::rename(&unfinished, &arguments.out).with_context(|| arguments.out.display().to_string())?;
+    folder.write("train/caption.txt", captions.as_bytes()).with_context(writing)?;
+    folder.finish().with_context(writing)?;
     let text = format!(
         "{}: {} pictures of {} scans\n",
         arguments.out.display(),

@@ -184,7 +184,9 @@ type Read = Vec<(String, Result<Record, Reason>)>;
 
 impl Import {
     fn lines(&self, path: &Path) -> Result<Read> {
-        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let text =
+            comer_files::read(path, comer_files::limit::LINES).with_context(|| path.display().to_string())?;
+        let text = String::from_utf8(text).with_context(|| format!("{}: not UTF-8", path.display()))?;
         let source = self.source.clone().unwrap_or_else(|| stem(path));
         let lines: Vec<(usize, &str)> = text.lines().enumerate().collect();
         let read = |(number, line): &(usize, &str)| {
@@ -220,7 +222,8 @@ impl Import {
     }
 
     fn inkml(&self, path: &Path, name: &str, source: &str) -> Result<Record, Reason> {
-        let bytes = fs::read(path).map_err(|error| reason("broken")(error.to_string()))?;
+        let bytes = comer_files::read(path, comer_files::limit::INPUT)
+            .map_err(|error| reason("broken")(error.to_string()))?;
         let ink = Ink::from_inkml(&bytes).map_err(|error| reason("broken")(error.to_string()))?;
         let caption = match &self.captions {
             Some(captions) => {

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use comer::Ink;
 use comer_eval::caption::Normalizer;
 use comer_eval::{Dialect, LabelGraph, find_files};
+use comer_files::OutputFolder;
 use rayon::prelude::*;
 use serde_json::json;
 
@@ -65,16 +66,23 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let sources = name_all(paths);
 
-    let unfinished = Unfinished::create(&arguments.out_dir, &split)?;
+    let writing = || format!("cannot write {}", target.display());
+    let folder = OutputFolder::create(&target).with_context(writing)?;
     let progress = Progress::new(sources.len());
-    let drawn: Vec<Result<(&str, String), String>> = sources
+    // A file that cannot be drawn is left out; a picture that cannot be written ends everything.
+    let drawn = sources
         .par_iter()
-        .map(|source| {
-            let line = draw(source, &normalizer, &unfinished.folder);
+        .map(|source| -> Result<Result<(&str, String), String>> {
             progress.advance();
-            line
+            match draw(source, &normalizer) {
+                Err(reason) => Ok(Err(reason)),
+                Ok(Drawn { name, caption, png }) => {
+                    folder.write(format!("img/{name}.png"), &png).with_context(writing)?;
+                    Ok(Ok((name, caption)))
+                }
+            }
         })
-        .collect();
+        .collect::<Result<Vec<_>>>();
     drop(progress);
 
     let relative = |path: &Path| {
@@ -85,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             .replace(['\t', '\n'], " ")
     };
     let (mut captions, mut left_out, mut renamed) = (String::new(), Vec::new(), Vec::new());
-    for (source, result) in sources.iter().zip(drawn) {
+    for (source, result) in sources.iter().zip(drawn?) {
         let file = relative(&source.path);
         match result {
             Ok((name, caption)) => {
@@ -108,7 +116,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         bail!("{}: none of its {} files could be drawn", arguments.inkml_dir.display(), sources.len());
     }
     let table: String = left_out.iter().map(|(file, reason)| format!("{file}\t{reason}\n")).collect();
-    unfinished.finish(&target, &[("caption.txt", &captions), ("left-out.tsv", &table)])?;
+    folder.write("caption.txt", captions.as_bytes()).with_context(writing)?;
+    folder.write("left-out.tsv", table.as_bytes()).with_context(writing)?;
+    folder.finish().with_context(writing)?;
 
     let record = json!({
         "split": split,
@@ -187,14 +197,23 @@ fn name_all(paths: Vec<PathBuf>) -> Vec<Source> {
 }
 
 fn same_bytes(one: &Path, other: &Path) -> bool {
-    matches!((fs::read(one), fs::read(other)), (Ok(one), Ok(other)) if one == other)
+    let read = |path: &Path| comer_files::read(path, comer_files::limit::INPUT);
+    matches!((read(one), read(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Draws one file. Returns its name and caption, or why it is left out.
-fn draw<'a>(source: &'a Source, normalizer: &Normalizer, folder: &Path) -> Result<(&'a str, String), String> {
+/// A picture with its name and caption.
+struct Drawn<'a> {
+    name: &'a str,
+    caption: String,
+    png: Vec<u8>,
+}
+
+/// Draws one file, or answers why it is left out.
+fn draw<'a>(source: &'a Source, normalizer: &Normalizer) -> Result<Drawn<'a>, String> {
     let name = source.name.as_deref().map_err(String::clone)?;
     let text = |error: comer::Error| error.to_string();
-    let bytes = fs::read(&source.path).map_err(|error| error.to_string())?;
+    let bytes =
+        comer_files::read(&source.path, comer_files::limit::INPUT).map_err(|error| error.to_string())?;
     let ink = Ink::from_inkml(&bytes).map_err(text)?;
     // Keeps the dollar signs: a control space may precede them.
     let latex = ink.annotation("truth").ok_or("no annotation of type truth")?.trim();
@@ -205,37 +224,7 @@ fn draw<'a>(source: &'a Source, normalizer: &Normalizer, folder: &Path) -> Resul
     }
     LabelGraph::from_latex(&caption, Dialect::Clean).map_err(rejected)?;
     let picture = ink.draw().map_err(text)?;
-    let file = picture.to_png().map_err(text)?;
+    let png = picture.to_png().map_err(text)?;
     picture.fit().map_err(text)?;
-    fs::write(folder.join("img").join(format!("{name}.png")), file).map_err(|error| error.to_string())?;
-    Ok((name, caption))
-}
-
-/// An incomplete split in a temporary folder, which is removed unless it is finished.
-struct Unfinished {
-    folder: PathBuf,
-}
-
-impl Unfinished {
-    fn create(parent: &Path, split: &str) -> Result<Self> {
-        let folder = parent.join(format!(".{split}.{}.part", std::process::id()));
-        fs::create_dir_all(folder.join("img")).with_context(|| folder.display().to_string())?;
-        Ok(Self { folder })
-    }
-
-    /// Writes the texts and renames the folder.
-    fn finish(&self, target: &Path, texts: &[(&str, &str)]) -> Result<()> {
-        for (name, text) in texts {
-            let path = self.folder.join(name);
-            fs::write(&path, text).with_context(|| path.display().to_string())?;
-        }
-        fs::rename(&self.folder, target).with_context(|| target.display().to_string())
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // Does nothing after the rename.
-        let _ = fs::remove_dir_all(&self.folder);
-    }
+    Ok(Drawn { name, caption, png })
 }

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use comer::internal::Vocab;
-use comer::internal::model_file::write_atomic;
 use comer_train::recipe::Recipe;
 use comer_train::samples::{Sample, Samples};
 use comer_train::stroke_set::{self, Record};
@@ -15,7 +14,7 @@ use rayon::prelude::*;
 use crate::args::ThreadArgs;
 use crate::explanation::canvas::Canvas;
 use crate::explanation::png::png;
-use crate::output::message;
+use crate::output::{message, write_file};
 
 /// Generate the synthetic samples of a recipe ([[data]] of kind "synthesis").
 ///
@@ -88,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             };
             stroke_set::write(&arguments.out, &generated.iter().map(record).collect::<Vec<_>>())?;
         }
-        Some("png") => write_atomic(&arguments.out, &png(&sheet(&generated, &vocab)?)?)?,
+        Some("png") => write_file(&arguments.out, &png(&sheet(&generated, &vocab)?)?)?,
         _ => bail!("{}: expected a name ending in .jsonl or .png", arguments.out.display()),
     }
     Ok(ExitCode::SUCCESS)

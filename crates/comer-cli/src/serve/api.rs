@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::LazyLock;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State as Shared};
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use comer::{AlignmentDetail, RecognizeOptions};
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::answer::answer;
@@ -33,6 +34,20 @@ fn typed(kind: &'static str, body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(body.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
+}
+
+/// A response of a recognition. Until the client has received it, or has gone, it counts towards the memory quota.
+fn counted(state: &State, kind: &'static str, text: String) -> Result<Response<Body>, Problem> {
+    let size = u32::try_from(text.len()).ok();
+    let share = size.and_then(|size| state.responses.clone().try_acquire_many_owned(size).ok());
+    let share = share.ok_or_else(|| Problem::busy("too many responses are not received yet", 1))?;
+    struct Counted(String, #[expect(dead_code, reason = "released when dropped")] OwnedSemaphorePermit);
+    impl AsRef<[u8]> for Counted {
+        fn as_ref(&self) -> &[u8] {
+            self.0.as_bytes()
+        }
+    }
+    Ok(typed(kind, Bytes::from_owner(Counted(text, share))))
 }
 
 fn as_json(value: &Value) -> Response<Body> {
@@ -109,17 +124,15 @@ fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<
     state.metrics.recognized(time);
     if wanted.explain {
         let page = explanation::page(&state.recognizer, &input, &recognition);
-        let mut response = typed(
-            "text/html; charset=utf-8",
-            page.map_err(|error| Problem::unreadable(format!("{error:#}")))?,
-        );
+        let page = page.map_err(|error| Problem::unreadable(format!("{error:#}")))?;
+        let mut response = counted(state, "text/html; charset=utf-8", page)?;
         let policy = HeaderValue::from_static(EXPLANATION_POLICY);
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
         return Ok(response);
     }
     let mut answer = answer(&recognition, &input, wanted.mathml);
     answer["milliseconds"] = json!((time.as_secs_f64() * 10_000.0).round() / 10.0);
-    Ok(as_json(&answer))
+    counted(state, "application/json", answer.to_string())
 }
 
 /// `POST /api/mathml`.

@@ -1,9 +1,12 @@
 //! Accepts connections: a limit on their number, timeouts for slow clients, graceful shutdown.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -20,6 +23,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::guard::Guarded;
 use super::limits::Limits;
 
 /// Largest request head in bytes.
@@ -73,6 +77,8 @@ async fn answer(stream: TcpStream, app: Router, limits: Limits, mut told: watch:
     let service = TowerToHyperService::new(app);
     type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
     let service = service_fn(move |request: Request<Incoming>| -> Answer { Box::pin(service.call(request)) });
+    let is_stopping = Arc::new(AtomicBool::new(*told.borrow()));
+    let stream = Guarded::new(stream, limits.write_time, is_stopping.clone());
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_time)
@@ -87,12 +93,18 @@ async fn answer(stream: TcpStream, app: Router, limits: Limits, mut told: watch:
             result = poll_fn(|context| connection.poll_without_shutdown(context)) => break result,
             _ = told.changed(), if !stopping => {
                 stopping = true;
+                is_stopping.store(true, Ordering::Relaxed);
                 Pin::new(&mut connection).graceful_shutdown();
             }
         }
     };
     let parts = connection.into_parts();
-    let mut stream = parts.io.into_inner();
+    let mut stream = parts.io.into_inner().into_inner();
+    if result.as_ref().is_err_and(is_write_timeout) {
+        // What the client does not read must not stay in the buffers of the system either.
+        let _ = stream.set_zero_linger();
+        return;
+    }
     let unfinished = !parts.read_buf.is_empty();
     if result.is_err_and(|error| error.is_timeout()) && unfinished {
         let head =
@@ -107,4 +119,10 @@ async fn answer(stream: TcpStream, app: Router, limits: Limits, mut told: watch:
         let drain = async { while matches!(stream.read(&mut rest).await, Ok(1..)) {} };
         let _ = timeout(LINGER, drain).await;
     }
+}
+
+/// Whether a client did not read its response in time.
+fn is_write_timeout(error: &hyper::Error) -> bool {
+    let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    source.is_some_and(|error| error.kind() == ErrorKind::TimedOut)
 }

@@ -11,6 +11,8 @@ pub struct Limits {
     pub body: usize,
     /// Bytes of all bodies in progress or waiting.
     pub all_bodies: usize,
+    /// Bytes of all responses that clients have not received yet.
+    pub all_responses: usize,
     /// Bytes of a formula for `/api/mathml`.
     pub formula: usize,
     /// Strokes of an ink.
@@ -31,13 +33,19 @@ pub struct Limits {
     pub body_time: Duration,
     /// Time limit from the body to the response.
     pub work_time: Duration,
+    /// How long a client may leave a response unread. Receiving [`WRITE_RATE`] bytes gives it a second more, up to this.
+    pub write_time: Duration,
 }
+
+/// Bytes per second; slower clients are disconnected once they have used up [`Limits::write_time`].
+pub const WRITE_RATE: u32 = 4 << 10;
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             body: 16 << 20,
             all_bodies: 256 << 20,
+            all_responses: 256 << 20,
             formula: 16 << 10,
             strokes: 2_000,
             points: 50_000,
@@ -48,6 +56,7 @@ impl Default for Limits {
             head_time: Duration::from_secs(15),
             body_time: Duration::from_secs(30),
             work_time: Duration::from_secs(30),
+            write_time: Duration::from_secs(15),
         }
     }
 }

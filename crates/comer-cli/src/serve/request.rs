@@ -1,7 +1,7 @@
 //! Parses requests: the query parameters, and the image or ink in the body.
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, Multipart, Request};
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use comer::internal::config::{SearchConfig, Strategy};
 use comer::{AlignmentDetail, Constraints, Ink, Input, InputOptions};
@@ -133,6 +133,8 @@ pub async fn upload(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem
 async fn part(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem> {
     let mut request = Request::new(Body::from(bytes));
     *request.headers_mut() = headers.clone();
+    // The body was received within our own limit; the extractor's default of 2 MB is below it.
+    DefaultBodyLimit::disable().apply(&mut request);
     let broken = |reason: String| Problem::bad_request(format!("cannot parse the form: {reason}"));
     let form = Multipart::from_request(request, &()).await;
     let mut form = form.map_err(|error| broken(error.body_text()))?;

@@ -17,9 +17,13 @@ pub struct State {
     pub queue: Queue,
     /// Memory quota of request bodies, in bytes.
     pub room: Arc<Semaphore>,
+    /// Memory quota of responses, in bytes.
+    pub responses: Arc<Semaphore>,
     pub metrics: Metrics,
     /// Origins that may use the API, beside our own.
     pub origins: Vec<HeaderValue>,
+    /// Names that the server may be addressed by, beside addresses and localhost.
+    pub hosts: Vec<String>,
     /// Whether to log requests.
     pub log: bool,
 }
@@ -30,6 +34,7 @@ impl State {
         limits: Limits,
         threads: usize,
         origins: Vec<HeaderValue>,
+        hosts: Vec<String>,
         log: bool,
     ) -> Self {
         Self {
@@ -37,8 +42,10 @@ impl State {
             limits,
             queue: Queue::new(threads, limits.queue),
             room: Arc::new(Semaphore::new(limits.all_bodies)),
+            responses: Arc::new(Semaphore::new(limits.all_responses)),
             metrics: Metrics::default(),
             origins,
+            hosts,
             log,
         }
     }

@@ -1,6 +1,7 @@
 //! The server without a socket, with a tiny random model; `connections` adds one.
 
 mod connections;
+mod mutations;
 mod requests;
 
 use std::collections::BTreeSet;
@@ -21,9 +22,9 @@ pub const CROSS: &str = "<ink><trace>0 0, 10 10, 20 20</trace><trace>20 0, 10 10
 
 /// A server whose answers mean nothing, but come.
 fn state(limits: Limits, threads: usize) -> Arc<State> {
-    let origins = vec![super::middleware::origin("https://example.org").unwrap()];
+    let origins = vec![super::origin::parse("https://example.org").unwrap()];
     let recognizer = Recognizer::new(comer_testing::golden_model("fusion")).unwrap();
-    Arc::new(State::new(recognizer, limits, threads, origins, false))
+    Arc::new(State::new(recognizer, limits, threads, origins, Vec::new(), false))
 }
 
 /// A cross in a pen of three pixels, as a PNG.

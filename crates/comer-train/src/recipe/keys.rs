@@ -1,5 +1,7 @@
 //! Renamed keys of recipes.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use toml::{Table, Value};
 
 /// The old and the new section and key.
@@ -36,9 +38,43 @@ pub(super) fn translate(text: &str) -> Result<String, String> {
     toml::to_string(&table).map_err(|error| error.to_string())
 }
 
+/// The values that differ between two recipes with every value written out.
+pub(super) fn changes(old: &str, new: &str) -> Vec<String> {
+    let [old, new] = [old, new].map(|text| {
+        let mut values = BTreeMap::new();
+        flatten("", &text.parse().unwrap_or_default(), &mut values);
+        values
+    });
+    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let show = |value: Option<&String>| value.map_or("not set", String::as_str).to_string();
+    let changed = keys.into_iter().filter(|key| old.get(*key) != new.get(*key));
+    changed.map(|key| format!("{key} was {}, is {}", show(old.get(key)), show(new.get(key)))).collect()
+}
+
+/// Values by their full keys, such as `optimizer.rate`.
+fn flatten(prefix: &str, table: &Table, values: &mut BTreeMap<String, String>) {
+    for (key, value) in table {
+        match value {
+            Value::Table(table) => flatten(&format!("{prefix}{key}."), table, values),
+            value => drop(values.insert(format!("{prefix}{key}"), value.to_string())),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Recipe;
+
+    #[test]
+    fn changed_values_are_named() {
+        let old = Recipe::parse("epochs = 3\n[optimizer]\nrate = 0.5").unwrap();
+        let new = Recipe::parse("epochs = 3\n[optimizer]\nrate = 0.25\n[batches]\npictures = 5").unwrap();
+        assert!(old.changes(&old).is_empty());
+        let changes = new.changes(&old);
+        assert_eq!(changes.len(), 2, "{changes:?}");
+        assert!(changes[0].starts_with("batches.pictures was ") && changes[0].ends_with(", is 5"));
+        assert_eq!(changes[1], "optimizer.rate was 0.5, is 0.25");
+    }
 
     const OLD: &str = "epochs = 3\n[optimizer]\nrate = 0.5\nlabel_smoothing = 0.1\nsymbols = 0.25\n\
         [validation]\nevery = 4\ncheckpoint_minutes = 7.0\n";

@@ -4,7 +4,6 @@
 //! unit.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -92,7 +91,8 @@ impl GlyphLibrary {
     /// Adds a glyph file. Glyphs whose token is not in the vocabulary are skipped.
     pub fn read(&mut self, path: &Path, vocab: &Vocab) -> Result<()> {
         let failed = |reason| Error::File { path: path.into(), reason };
-        for (number, line) in BufReader::new(File::open(path).map_err(failed)?).lines().enumerate() {
+        let file = comer_files::open(path, comer_files::limit::LINES).map_err(failed)?;
+        for (number, line) in BufReader::new(file).lines().enumerate() {
             let invalid =
                 |reason: String| Error::Data(format!("{}, line {}: {reason}", path.display(), number + 1));
             let line: Line = serde_json::from_str(&line.map_err(failed)?)

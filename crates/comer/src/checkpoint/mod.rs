@@ -7,7 +7,6 @@ mod names;
 mod pickle;
 mod state_dict;
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::json;
@@ -32,7 +31,7 @@ pub struct Hints {
 /// Imports a checkpoint file.
 pub fn import(path: impl AsRef<Path>, vocab: Vocab, hints: &Hints) -> Result<ModelFile> {
     let path = path.as_ref();
-    let bytes = fs::read(path).map_err(Error::reading(path))?;
+    let bytes = comer_files::read(path, comer_files::limit::MODEL).map_err(Error::reading(path))?;
     let name = path.display().to_string();
     let wrong = |reason| Error::Checkpoint { name: name.clone(), reason };
     let state = StateDict::from_bytes(&bytes).map_err(wrong)?;

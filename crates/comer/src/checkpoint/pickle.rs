@@ -1,53 +1,62 @@
 //! A reader of the pickles that PyTorch writes. It builds values and calls nothing.
 //!
-//! Every value lives in one list and refers to others by their place there, so that memory stays within a few times the
-//! pickle's size and a value that holds itself does no harm.
+//! Every value lives in one list and refers to others by their place there, and text stays where it is in the pickle. So
+//! memory is bounded by the pickle's size, and a value that holds itself does no harm.
 
 use std::collections::HashMap;
 
 /// A value's place in its [`Pickle`].
-pub(super) type Id = usize;
+pub(super) type Id = u32;
 
 /// A value of a pickle.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+#[derive(Debug)]
+pub(super) enum Value<'a> {
     /// Python's `None`.
     Nothing,
     Flag(bool),
     Integer(i64),
     Float(f64),
-    Text(String),
+    Text(&'a str),
     Bytes,
     /// A tuple, a list or a set.
     Sequence(Vec<Id>),
     Dictionary(Vec<(Id, Id)>),
-    /// A class or function by its full name.
-    Global(String),
+    /// A class or function.
+    Global(Global<'a>),
     /// What `persistent_id` stands for: PyTorch's storages.
     Persistent(Id),
     /// An object made by calling a global with arguments: not made, only noted.
     Made {
-        callable: String,
+        callable: Global<'a>,
         arguments: Id,
     },
 }
 
+/// The name of a class or function.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Global<'a> {
+    pub(super) module: &'a str,
+    pub(super) name: &'a str,
+}
+
 /// The values of a pickle and which of them is the whole.
 #[derive(Debug)]
-pub(super) struct Pickle {
-    values: Vec<Value>,
+pub(super) struct Pickle<'a> {
+    values: Vec<Value<'a>>,
     root: Id,
 }
 
-/// More values than any checkpoint has; a pickle that goes on is refused before it fills the memory.
-const MOST_VALUES: usize = 1 << 20;
+/// More values than any checkpoint has (one with its optimiser has some ten thousand); a pickle that goes on is refused
+/// before it fills the memory.
+const MOST_VALUES: usize = 1 << 18;
+/// Longest name of a class or function.
+const LONGEST_NAME: usize = 512;
 
 /// Modules whose objects stand in checkpoints. Objects of any other are a reason to refuse the file.
-const KNOWN_MODULES: [&str; 6] =
-    ["torch", "collections", "pytorch_lightning", "lightning", "argparse", "builtins.set"];
+const KNOWN_MODULES: [&str; 5] = ["torch", "collections", "pytorch_lightning", "lightning", "argparse"];
 
-impl Pickle {
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
+impl<'a> Pickle<'a> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, String> {
         let mut machine = Machine { rest: bytes, ..Machine::default() };
         loop {
             let at = bytes.len() - machine.rest.len();
@@ -57,27 +66,29 @@ impl Pickle {
                 return Ok(Self { values: machine.values, root });
             }
             machine.step(opcode).map_err(|reason| format!("{reason} (at byte {at} of the pickle)"))?;
-            if machine.values.len().max(machine.stack.len()).max(machine.marks.len()) > MOST_VALUES {
-                return Err(format!("its pickle has more than {MOST_VALUES} values"));
+            let lengths =
+                [machine.values.len(), machine.stack.len(), machine.marks.len(), machine.memo.len()];
+            if lengths.iter().any(|&length| length >= MOST_VALUES) {
+                return Err(format!("its pickle has {MOST_VALUES} values or more"));
             }
         }
     }
 
-    pub(super) fn root(&self) -> &Value {
-        &self.values[self.root]
+    pub(super) fn root(&self) -> &Value<'a> {
+        self.value(self.root)
     }
 
-    pub(super) fn value(&self, id: Id) -> &Value {
-        &self.values[id]
+    pub(super) fn value(&self, id: Id) -> &Value<'a> {
+        &self.values[id as usize]
     }
 
     /// The value of `key` in a dictionary with text keys.
-    pub(super) fn get(&self, dictionary: &Value, key: &str) -> Option<&Value> {
+    pub(super) fn get(&self, dictionary: &Value, key: &str) -> Option<&Value<'a>> {
         let Value::Dictionary(pairs) = dictionary else { return None };
         let found = pairs
             .iter()
             .rev()
-            .find(|(name, _)| matches!(self.value(*name), Value::Text(text) if text == key));
+            .find(|(name, _)| matches!(self.value(*name), Value::Text(text) if *text == key));
         found.map(|&(_, value)| self.value(value))
     }
 }
@@ -85,10 +96,10 @@ impl Pickle {
 #[derive(Default)]
 struct Machine<'a> {
     rest: &'a [u8],
-    values: Vec<Value>,
+    values: Vec<Value<'a>>,
     stack: Vec<Id>,
     marks: Vec<usize>,
-    memo: HashMap<usize, Id>,
+    memo: HashMap<u32, Id>,
 }
 
 impl<'a> Machine<'a> {
@@ -106,20 +117,20 @@ impl<'a> Machine<'a> {
                 self.stack.push(top);
             }
             b'q' => {
-                let slot = usize::from(self.byte()?);
+                let slot = u32::from(self.byte()?);
                 self.remember(slot)?;
             }
             b'r' => {
-                let slot = self.length4()?;
+                let slot = u32::from_le_bytes(self.array()?);
                 self.remember(slot)?;
             }
-            0x94 => self.remember(self.memo.len())?,
+            0x94 => self.remember(self.memo.len() as u32)?,
             b'h' => {
-                let slot = usize::from(self.byte()?);
+                let slot = u32::from(self.byte()?);
                 self.recall(slot)?;
             }
             b'j' => {
-                let slot = self.length4()?;
+                let slot = u32::from_le_bytes(self.array()?);
                 self.recall(slot)?;
             }
             b'N' => self.push(Value::Nothing),
@@ -172,15 +183,15 @@ impl<'a> Machine<'a> {
             }
             b'c' => {
                 let (module, name) = (self.line()?, self.line()?);
-                self.push(Value::Global(format!("{module}.{name}")));
+                self.global(module, name)?;
             }
             0x93 => {
                 let (name, module) = (self.pop()?, self.pop()?);
-                let (Value::Text(module), Value::Text(name)) = (&self.values[module], &self.values[name])
+                let (&Value::Text(module), &Value::Text(name)) = (self.value(module), self.value(name))
                 else {
                     return Err("a global's name is not text".into());
                 };
-                self.push(Value::Global(format!("{module}.{name}")));
+                self.global(module, name)?;
             }
             b't' | b'l' => {
                 let items = self.pop_to_mark()?;
@@ -231,26 +242,36 @@ impl<'a> Machine<'a> {
     }
 
     /// Notes what a call would make. Only an ordered dictionary is made: an empty one.
-    fn call(&self, callable: Id, arguments: Id) -> Result<Value, String> {
-        let Value::Global(name) = &self.values[callable] else {
+    fn call(&self, callable: Id, arguments: Id) -> Result<Value<'a>, String> {
+        let &Value::Global(global) = self.value(callable) else {
             return Err("it calls what is not a function".into());
         };
-        let known = |module: &&str| {
-            name.strip_prefix(*module).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        let Global { module, name } = global;
+        let known = |known: &&str| {
+            module.strip_prefix(*known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        if !KNOWN_MODULES.iter().any(known) {
+        if !KNOWN_MODULES.iter().any(known) && (module, name) != ("builtins", "set") {
             return Err(format!(
-                "it calls {name}, which has no place in a tensor dictionary; nothing was executed"
+                "it calls {module}.{name}, which has no place in a tensor dictionary; nothing was executed"
             ));
         }
-        Ok(match name.as_str() {
-            "collections.OrderedDict" => Value::Dictionary(Vec::new()),
-            _ => Value::Made { callable: name.clone(), arguments },
+        Ok(match (module, name) {
+            ("collections", "OrderedDict") => Value::Dictionary(Vec::new()),
+            _ => Value::Made { callable: global, arguments },
         })
     }
 
+    fn global(&mut self, module: &'a str, name: &'a str) -> Result<(), String> {
+        let length = module.len() + name.len();
+        if length > LONGEST_NAME {
+            return Err(format!("a global's name has {length} bytes, expected at most {LONGEST_NAME}"));
+        }
+        self.push(Value::Global(Global { module, name }));
+        Ok(())
+    }
+
     fn set_items(&mut self, target: Id, items: &[Id]) -> Result<(), String> {
-        match &mut self.values[target] {
+        match &mut self.values[target as usize] {
             Value::Dictionary(pairs) if items.len().is_multiple_of(2) => {
                 pairs.extend(items.chunks_exact(2).map(|pair| (pair[0], pair[1])));
                 Ok(())
@@ -262,7 +283,7 @@ impl<'a> Machine<'a> {
 
     fn append(&mut self, items: &[Id]) -> Result<(), String> {
         let target = self.top()?;
-        match &mut self.values[target] {
+        match &mut self.values[target as usize] {
             Value::Sequence(list) => list.extend_from_slice(items),
             Value::Made { .. } => {}
             _ => return Err("it appends to what is not a list".into()),
@@ -270,8 +291,13 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn push(&mut self, value: Value) {
-        self.stack.push(self.values.len());
+    fn value(&self, id: Id) -> &Value<'a> {
+        &self.values[id as usize]
+    }
+
+    fn push(&mut self, value: Value<'a>) {
+        // There are fewer than MOST_VALUES.
+        self.stack.push(self.values.len() as Id);
         self.values.push(value);
     }
 
@@ -292,13 +318,13 @@ impl<'a> Machine<'a> {
         Ok(self.stack.split_off(mark))
     }
 
-    fn remember(&mut self, slot: usize) -> Result<(), String> {
+    fn remember(&mut self, slot: u32) -> Result<(), String> {
         let top = self.top()?;
         self.memo.insert(slot, top);
         Ok(())
     }
 
-    fn recall(&mut self, slot: usize) -> Result<(), String> {
+    fn recall(&mut self, slot: u32) -> Result<(), String> {
         let id = self.memo.get(&slot).ok_or_else(|| format!("it recalls {slot}, which was never stored"))?;
         self.stack.push(*id);
         Ok(())
@@ -330,7 +356,7 @@ impl<'a> Machine<'a> {
 
     fn text(&mut self, count: usize) -> Result<(), String> {
         let text = std::str::from_utf8(self.take(count)?).map_err(|_| "a text is not UTF-8")?;
-        self.push(Value::Text(text.into()));
+        self.push(Value::Text(text));
         Ok(())
     }
 

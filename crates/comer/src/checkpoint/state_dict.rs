@@ -1,11 +1,11 @@
 //! A dictionary of tensors as PyTorch or safetensors store it, read tensor by tensor when asked for.
 
-use std::collections::BTreeMap;
-use std::io::{Cursor, Read};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Cursor;
 
-use zip::ZipArchive;
+use zip::{CompressionMethod, ZipArchive};
 
-use super::pickle::{Id, Pickle, Value};
+use super::pickle::{Global, Id, Pickle, Value};
 use crate::f16::{bf16_to_f32, f16_to_f32};
 use crate::safetensors;
 use crate::weights::Tensor;
@@ -110,17 +110,19 @@ fn from_safetensors(bytes: &[u8]) -> Result<StateDict, String> {
 
 fn from_zip(bytes: &[u8]) -> Result<StateDict, String> {
     let mut archive = Archive::open(bytes)?;
-    let pickle = Pickle::parse(&archive.read("data.pkl")?)?;
+    let pickle = Pickle::parse(archive.read("data.pkl")?)?;
     if let Ok(order) = archive.read("byteorder")
         && order != b"little"
     {
-        return Err(format!("its byte order is {:?}, expected \"little\"", String::from_utf8_lossy(&order)));
+        let found: String = String::from_utf8_lossy(order).chars().take(20).collect();
+        return Err(format!("its byte order is {found:?}, expected \"little\""));
     }
     let dictionary = pickle.get(pickle.root(), "state_dict").unwrap_or(pickle.root());
     let Value::Dictionary(pairs) = dictionary else {
         return Err("it does not hold a dictionary of tensors".into());
     };
     let mut state = StateDict::default();
+    // Tensors may share numbers, but not without end.
     let mut budget = bytes.len();
     for &(name, value) in pairs {
         let Value::Text(name) = pickle.value(name) else {
@@ -144,7 +146,7 @@ fn from_zip(bytes: &[u8]) -> Result<StateDict, String> {
                 _ => continue,
             };
             if let Value::Text(name) = pickle.value(name) {
-                state.settings.insert(name.clone(), setting);
+                state.settings.insert(name.to_string(), setting);
             }
         }
     }
@@ -152,9 +154,13 @@ fn from_zip(bytes: &[u8]) -> Result<StateDict, String> {
 }
 
 struct Archive<'a> {
+    bytes: &'a [u8],
     zip: ZipArchive<Cursor<&'a [u8]>>,
     root: String,
-    storage: Option<(String, Vec<u8>)>,
+    /// Entries whose checksum was found right.
+    checked: BTreeSet<String>,
+    /// Bytes that may still be checked: entries do not overlap, so that they are not more than the file.
+    unchecked: u64,
 }
 
 impl<'a> Archive<'a> {
@@ -164,32 +170,47 @@ impl<'a> Archive<'a> {
         let named = |name: &str| name.strip_suffix("data.pkl").map(str::to_string);
         let root = zip.file_names().find_map(|name| named(&name.ok()?));
         let root = root.ok_or("it is a zip without a data.pkl, expected one written by PyTorch")?;
-        Ok(Self { zip, root, storage: None })
+        Ok(Self { bytes, zip, root, checked: BTreeSet::new(), unchecked: bytes.len() as u64 })
     }
 
-    fn read(&mut self, name: &str) -> Result<Vec<u8>, String> {
+    /// The bytes of an entry, where they are in the file: PyTorch does not compress.
+    fn read(&mut self, name: &str) -> Result<&'a [u8], String> {
         let name = format!("{}{name}", self.root);
-        let mut entry =
-            self.zip.by_name(&name).map_err(|error| format!("its {name} cannot be read: {error}"))?;
-        if entry.compressed_size() != entry.size() {
+        let failed = |reason: &dyn std::fmt::Display| format!("its {name} cannot be read: {reason}");
+        let entry = self.zip.by_name(&name).map_err(|error| failed(&error))?;
+        let (size, checksum) = (entry.size(), entry.crc32());
+        if entry.compression() != CompressionMethod::Stored || entry.compressed_size() != size {
             return Err(format!("its {name} is compressed, expected it stored as PyTorch does"));
         }
-        let mut content = Vec::new();
-        entry.read_to_end(&mut content).map_err(|error| format!("its {name} cannot be read: {error}"))?;
+        let place = || {
+            let start = usize::try_from(entry.data_start()?).ok()?;
+            self.bytes.get(start..start.checked_add(usize::try_from(size).ok()?)?)
+        };
+        let content = place().ok_or_else(|| failed(&"it reaches outside of the file"))?;
+        drop(entry);
+        if !self.checked.contains(&name) {
+            self.unchecked =
+                self.unchecked.checked_sub(size).ok_or_else(|| failed(&"its entries overlap"))?;
+            if crc32fast::hash(content) != checksum {
+                return Err(failed(&"its checksum is wrong"));
+            }
+            self.checked.insert(name);
+        }
         Ok(content)
     }
 
     /// Reads a tensor; `budget` is how many numbers the file's size still allows.
     fn tensor(&mut self, tensor: &Stored, kind: Kind, budget: &mut usize) -> Result<Tensor, String> {
-        if self.storage.as_ref().is_none_or(|(key, _)| *key != tensor.key) {
-            self.storage = Some((tensor.key.clone(), self.read(&format!("data/{}", tensor.key))?));
-        }
-        let storage = self.storage.as_ref().map_or(&[][..], |(_, bytes)| bytes);
-        let indices = tensor.indices(storage.len() / kind.size(), budget)?;
-        let number = |index: usize| kind.widen(&storage[index * kind.size()..][..kind.size()]);
-        Ok(Tensor { shape: tensor.shape.clone(), data: indices.into_iter().map(number).collect() })
+        let storage = self.read(&format!("data/{}", tensor.key))?;
+        let count = tensor.count(storage.len() / kind.size(), budget)?;
+        let mut data = Vec::with_capacity(count);
+        tensor.each_index(|index| data.push(kind.widen(&storage[index * kind.size()..][..kind.size()])));
+        Ok(Tensor { shape: tensor.shape.clone(), data })
     }
 }
+
+/// More than any tensor of a model has.
+const MOST_DIMENSIONS: usize = 8;
 
 /// Where a pickle says that a tensor's numbers are.
 struct Stored {
@@ -204,10 +225,10 @@ struct Stored {
 impl Stored {
     fn read(pickle: &Pickle, id: Id) -> Option<Self> {
         let parts = match made(pickle, id)? {
-            ("torch._utils._rebuild_parameter", [tensor, ..]) => made(pickle, *tensor)?,
+            ("_rebuild_parameter", [tensor, ..]) => made(pickle, *tensor)?,
             other => other,
         };
-        let ("torch._utils._rebuild_tensor_v2", &[storage, offset, shape, strides, ..]) = parts else {
+        let ("_rebuild_tensor_v2", &[storage, offset, shape, strides, ..]) = parts else {
             return None;
         };
         let Value::Persistent(storage) = *pickle.value(storage) else { return None };
@@ -221,21 +242,23 @@ impl Stored {
             _ => None,
         };
         let sizes = |id: Id| match pickle.value(id) {
-            Value::Sequence(items) => items.iter().map(|&item| size(item)).collect::<Option<Vec<_>>>(),
+            Value::Sequence(items) if items.len() <= MOST_DIMENSIONS => {
+                items.iter().map(|&item| size(item)).collect::<Option<Vec<_>>>()
+            }
             _ => None,
         };
         Some(Self {
             kind: Kind::of_storage(class)?,
-            key: key.clone(),
+            key: key.to_string(),
             offset: size(offset)?,
             shape: sizes(shape)?,
             strides: sizes(strides)?,
         })
     }
 
-    /// The places of the tensor's numbers in a storage of `available` numbers, in row-major order.
-    fn indices(&self, available: usize, budget: &mut usize) -> Result<Vec<usize>, String> {
-        if self.shape.len() != self.strides.len() || self.shape.len() > 8 {
+    /// How many numbers the tensor has; all of them are in a storage of `available` numbers.
+    fn count(&self, available: usize, budget: &mut usize) -> Result<usize, String> {
+        if self.shape.len() != self.strides.len() {
             return Err(format!("has shape {:?} and strides {:?}", self.shape, self.strides));
         }
         let outside =
@@ -248,28 +271,51 @@ impl Stored {
         *budget = budget
             .checked_sub(count)
             .ok_or_else(|| format!("of shape {:?} is larger than the file", self.shape))?;
-        if count == 0 {
-            return Ok(Vec::new());
-        }
         let last = self.shape.iter().zip(&self.strides).try_fold(self.offset, |last, (&side, &stride)| {
-            last.checked_add((side - 1).checked_mul(stride)?)
+            last.checked_add(side.saturating_sub(1).checked_mul(stride)?)
         });
-        if last.is_none_or(|last| last >= available) {
+        if count > 0 && last.is_none_or(|last| last >= available) {
             return Err(outside());
         }
-        let mut indices = vec![self.offset];
-        for (&side, &stride) in self.shape.iter().zip(&self.strides) {
-            indices = indices.iter().flat_map(|&start| (0..side).map(move |i| start + i * stride)).collect();
+        Ok(count)
+    }
+
+    /// Calls `visit` with the place of each number in the storage, in row-major order.
+    fn each_index(&self, mut visit: impl FnMut(usize)) {
+        if self.shape.contains(&0) {
+            return;
         }
-        Ok(indices)
+        let mut position = vec![0; self.shape.len()];
+        let mut index = self.offset;
+        loop {
+            visit(index);
+            let mut axis = self.shape.len();
+            // The last axis that does not end here advances; those after it begin again.
+            loop {
+                if axis == 0 {
+                    return;
+                }
+                axis -= 1;
+                position[axis] += 1;
+                index += self.strides[axis];
+                if position[axis] < self.shape[axis] {
+                    break;
+                }
+                index -= position[axis] * self.strides[axis];
+                position[axis] = 0;
+            }
+        }
     }
 }
 
-/// The function that made a value, and its arguments.
-fn made(pickle: &Pickle, id: Id) -> Option<(&str, &[Id])> {
-    let Value::Made { callable, arguments } = pickle.value(id) else { return None };
+/// The function of `torch._utils` that made a value, and its arguments.
+fn made<'a>(pickle: &'a Pickle, id: Id) -> Option<(&'a str, &'a [Id])> {
+    let Value::Made { callable: Global { module: "torch._utils", name }, arguments } = pickle.value(id)
+    else {
+        return None;
+    };
     let Value::Sequence(arguments) = pickle.value(*arguments) else { return None };
-    Some((callable, arguments))
+    Some((name, arguments))
 }
 
 /// The types of numbers that weights come in.
@@ -293,8 +339,8 @@ impl Kind {
     }
 
     /// `Some(None)` for a storage of whole numbers, `None` for what is no storage.
-    fn of_storage(class: &str) -> Option<Option<Self>> {
-        match class.strip_prefix("torch.")? {
+    fn of_storage(class: &Global) -> Option<Option<Self>> {
+        match (class.module == "torch").then_some(class.name)? {
             "DoubleStorage" => Some(Some(Kind::F64)),
             "FloatStorage" => Some(Some(Kind::F32)),
             "HalfStorage" => Some(Some(Kind::F16)),

@@ -1,7 +1,6 @@
 //! The file of a language model: safetensors with both directions' n-grams as bytes, and all else in its metadata.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use crc32fast::Hasher;
@@ -32,7 +31,7 @@ impl LanguageModel {
     /// Opens and checks the file of a language model.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = fs::read(path).map_err(Error::reading(path))?;
+        let bytes = comer_files::read(path, comer_files::limit::MODEL).map_err(Error::reading(path))?;
         Self::from_bytes(&path.display().to_string(), &bytes)
     }
 

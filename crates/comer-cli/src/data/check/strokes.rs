@@ -1,7 +1,6 @@
 //! `comer data check` for stroke sets: statistics, and captions or ink shared with test sets.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -94,7 +93,9 @@ fn read_inks(folders: &[PathBuf]) -> Result<Vec<(String, Ink)>> {
     }
     paths.sort();
     let read = |path: &PathBuf| {
-        let ink = fs::read(path).ok().and_then(|bytes| Ink::from_inkml(&bytes).ok());
+        let ink = comer_files::read(path, comer_files::limit::INPUT)
+            .ok()
+            .and_then(|bytes| Ink::from_inkml(&bytes).ok());
         let name = Path::new(path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         ink.map(|ink| (name, ink))
     };

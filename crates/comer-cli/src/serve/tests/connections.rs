@@ -171,3 +171,45 @@ async fn a_body_that_is_refused_before_its_end_still_gets_its_answer() {
     let answer = answer.await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer:?}");
 }
+
+/// A client that asks for pages until the server no longer takes its requests, and reads nothing.
+fn unread(address: SocketAddr) -> TcpStream {
+    let mut client = TcpStream::connect(address).unwrap();
+    client.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    let request = "GET /api/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1000);
+    while client.write_all(request.as_bytes()).is_ok() {}
+    client
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_never_read_lose_their_place() {
+    let limits = Limits { connections: 2, write_time: Duration::from_millis(300), ..Limits::default() };
+    let server = start(limits, 1).await;
+    let address = server.address;
+    let answer = spawn_blocking(move || {
+        // They hold all places at first.
+        let _held = [unread(address), unread(address)];
+        let mut client = TcpStream::connect(address).unwrap();
+        client
+            .write_all(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            .unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    let answer = answer.await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_never_reads_does_not_keep_the_server_from_stopping() {
+    // The longest wait for the end is the sum of these two; reading has its own limit.
+    let limits = Limits { write_time: Duration::from_secs(3600), ..Limits::default() };
+    let server = start(limits, 1).await;
+    let address = server.address;
+    let _held = spawn_blocking(move || unread(address)).await.unwrap();
+    server.stop.send(()).unwrap();
+    let waited = tokio::time::timeout(limits.body_time + limits.work_time / 2, server.task).await;
+    assert!(waited.is_ok(), "the server waits for a client that does not read");
+}

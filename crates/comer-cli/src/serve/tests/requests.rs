@@ -40,7 +40,10 @@ async fn check_good_requests(asker: &Asker) {
     let latex = first.json()["latex"].clone();
     let (kind, body) = form("image", &cross());
     let (file_kind, file) = form("file", CROSS.as_bytes());
-    let cases: [(&str, Vec<u8>, &str); 8] = [
+    // Larger than the default limit of the form parser, below ours.
+    let (large_kind, large) = form("image", &[cross(), vec![0; 3 << 20]].concat());
+    let cases: [(&str, Vec<u8>, &str); 9] = [
+        (&large_kind, large, "picture"),
         ("", cross(), "picture"),
         ("application/octet-stream", cross(), "picture"),
         (&kind, body, "picture"),
@@ -213,6 +216,17 @@ async fn check_limits(asker: &Asker) {
     let narrow = asker.with(state(Limits { all_bodies: 8, ..Limits::default() }, 1));
     for path in ["/api/recognize", "/api/mathml"] {
         assert_problem(&narrow.ask("POST", path, "", "x + y + z + 1").await, 503, "same time", path);
+    }
+    let unread = asker.with(state(Limits { all_responses: 8, ..Limits::default() }, 1));
+    let answer = unread.recognize("image/png", cross()).await;
+    assert_problem(&answer, 503, "not received yet", "responses");
+
+    for path in ["/api/recognize", "/api/mathml"] {
+        for (name, value, status) in [("host", "evil.example", 421), ("origin", "https://evil.example", 403)]
+        {
+            let request = Request::post(path).header(name, value).body(Body::from("x")).unwrap();
+            assert_problem(&asker.send(request).await, status, "expected", path);
+        }
     }
 }
 

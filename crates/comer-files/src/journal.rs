@@ -1,12 +1,14 @@
 //! A text file that grows line by line and survives interruption: evaluation answers, training logs.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Result, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::limit;
+use crate::lock::lock;
+use crate::read::read;
 
-/// An append-only text file. Text that cannot be written, on a full disk for instance, is kept for the next
+/// An append-only text file with one writer. Text that cannot be written, on a full disk for instance, is kept for the next
 /// [`flush`](Self::flush).
 #[derive(Debug)]
 pub struct Journal {
@@ -20,10 +22,10 @@ impl Journal {
     /// Opens or creates the file and drops everything after the first `length` bytes.
     pub fn open(path: impl Into<PathBuf>, length: u64) -> Result<Self> {
         let path = path.into();
-        let failed = |reason| Error::File { path: path.clone(), reason };
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
-        let written = length.min(file.metadata().map_err(failed)?.len());
-        file.set_len(written).map_err(failed)?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+        lock(&file)?;
+        let written = length.min(file.metadata()?.len());
+        file.set_len(written)?;
         Ok(Self { path, file, written, pending: String::new() })
     }
 
@@ -31,7 +33,10 @@ impl Journal {
     /// emptied, and a line that was cut off is dropped.
     pub fn resume(path: impl Into<PathBuf>, key: &str) -> Result<(Self, Vec<String>)> {
         let path = path.into();
-        let text = std::fs::read(&path).unwrap_or_default();
+        let text = match read(&path, limit::LINES) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            text => text.unwrap_or_default(),
+        };
         let text = String::from_utf8_lossy(&text);
         let complete = text.rfind('\n').map_or("", |end| &text[..=end]);
         let mut lines = complete.lines();
@@ -74,7 +79,7 @@ impl Journal {
             Err(reason) => {
                 // A part that was written is written again.
                 let _ = self.file.set_len(self.written);
-                Err(Error::File { path: self.path.clone(), reason })
+                Err(reason)
             }
         }
     }
@@ -99,6 +104,7 @@ mod tests {
         journal.write("three\n");
         assert_eq!(journal.length(), 4 + 4 + 4 + 6);
         journal.flush().unwrap();
+        drop(journal);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "# a\none\ntwo\nthree\n");
         assert!(Journal::resume(&path, "# b").unwrap().1.is_empty());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "# b\n");
@@ -113,6 +119,9 @@ mod tests {
         journal.write("x");
         journal.flush().unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "123x");
+        let second = Journal::open(&path, 99).unwrap_err();
+        assert_eq!(second.kind(), std::io::ErrorKind::WouldBlock);
+        drop(journal);
         assert_eq!(Journal::open(&path, 99).unwrap().length(), 4);
     }
 }

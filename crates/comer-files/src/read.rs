@@ -1,0 +1,111 @@
+//! Reads files up to a limit.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read, Result};
+use std::path::{Component, Path};
+
+/// A reader that fails once more than its limit was read.
+#[derive(Debug)]
+pub struct Limited<R> {
+    inner: R,
+    limit: u64,
+    left: u64,
+}
+
+impl<R: Read> Limited<R> {
+    /// Reads at most `limit` bytes from `inner`.
+    pub fn new(inner: R, limit: u64) -> Self {
+        Self { inner, limit, left: limit }
+    }
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        if self.left == 0 && !buffer.is_empty() {
+            return match self.inner.read(&mut [0])? {
+                0 => Ok(0),
+                _ => Err(too_large(self.limit)),
+            };
+        }
+        let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let count = self.inner.read(&mut buffer[..most])?;
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
+
+fn too_large(limit: u64) -> Error {
+    Error::new(ErrorKind::FileTooLarge, format!("larger than the limit of {limit} bytes"))
+}
+
+/// Whether a name from a file (a caption, an archive) stays in the folder that it is joined to.
+pub fn is_inside(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// Opens a file of at most `limit` bytes.
+pub fn open(path: &Path, limit: u64) -> Result<Limited<File>> {
+    let file = File::open(path)?;
+    // Devices and pipes have no length and are stopped by the reader.
+    if file.metadata()?.len() > limit {
+        return Err(too_large(limit));
+    }
+    Ok(Limited::new(file, limit))
+}
+
+/// The bytes of a file of at most `limit` bytes.
+pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let mut file = open(path, limit)?;
+    let length = file.inner.metadata()?.len();
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(usize::try_from(length).map_err(Error::other)?)?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What a reader has, of at most `limit` bytes.
+pub fn read_from(reader: impl Read, limit: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    Limited::new(reader, limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A file of at most [`limit::TEXT`](crate::limit::TEXT) bytes as text.
+pub fn read_text(path: &Path) -> Result<String> {
+    let bytes = read(path, crate::limit::TEXT)?;
+    String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_the_longest_that_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "12345").unwrap();
+        assert_eq!(read(&path, 5).unwrap(), b"12345");
+        assert_eq!(read(&path, 4).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        assert_eq!(read_from(&b"12345"[..], 5).unwrap(), b"12345");
+        assert_eq!(read_from(&b"12345"[..], 4).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        assert_eq!(read_text(&path).unwrap(), "12345");
+    }
+
+    #[test]
+    fn names_that_leave_the_folder_are_seen() {
+        assert!(is_inside("a") && is_inside("img/a.png") && is_inside("..a"));
+        for name in ["", "/etc/passwd", "../a", "img/../../a"] {
+            assert!(!is_inside(name), "{name}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_endless_file_is_an_error() {
+        let error = read(Path::new("/dev/zero"), 1 << 20).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+        assert_eq!(error.to_string(), "larger than the limit of 1048576 bytes");
+    }
+}
