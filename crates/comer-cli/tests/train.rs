@@ -220,6 +220,37 @@ fn a_killed_or_interrupted_run_resumes_to_identical_results() {
     }
 }
 
+#[test]
+fn a_run_can_begin_with_the_weights_of_a_model() {
+    let fixture = Fixture::new();
+    let first = fixture.out("first");
+    run_ok(fixture.train(&fixture.recipe(&[("epochs = 4", "epochs = 1")]), &first, &[]));
+    let model = first.join("last.safetensors");
+    let from = ["--from", model.to_str().unwrap()];
+
+    // A rate of next to nothing keeps the weights.
+    let changes = [("epochs = 4", "epochs = 1"), ("rate = 3e-3", "rate = 1e-12")];
+    let second = fixture.out("second");
+    run_ok(fixture.train(&fixture.recipe(&changes), &second, &from));
+    run_ok(fixture.train(&fixture.recipe(&[("rate = 3e-3", "rate = 1e-12")]), &second, &["--resume"]));
+    let open = |run: &Path| comer::internal::ModelFile::open(run.join("last.safetensors")).unwrap();
+    let (old, new) = (open(&first), open(&second));
+    for (name, tensor) in &old.weights {
+        let is_statistic = name.ends_with(".mean") || name.ends_with(".variance");
+        let pairs = tensor.data.iter().zip(&new.weights[name].data);
+        assert!(is_statistic || pairs.clone().all(|(a, b)| (a - b).abs() < 1e-6), "{name}");
+    }
+    assert_eq!(new.provenance["from"]["steps"], old.provenance["steps"]);
+    assert_eq!(new.provenance["epochs"], 4);
+
+    let third = fixture.out("third");
+    let smaller = fixture.recipe(&[("d_model = 64", "d_model = 32")]);
+    let output = fixture.train(&smaller, &third, &from).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(errors(&output).contains("[model] of the recipe needs"), "{output:?}");
+    assert!(!third.exists());
+}
+
 /// Writes a stroke set of sums by one writer, with labelled symbols.
 fn stroke_set(path: &Path, writer: &str, symbols: &[&str]) {
     let mut records = Vec::new();
