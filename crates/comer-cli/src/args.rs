@@ -148,7 +148,7 @@ pub struct SearchArgs {
     /// Allow ill-formed LaTeX, as the reference implementation does.
     #[arg(long)]
     pub no_grammar: bool,
-    /// Search exactly as the reference implementation does: no grammar, no language model.
+    /// Search exactly as the reference implementation does: the whole beam, no grammar, no language model.
     #[arg(long)]
     pub exact: bool,
 }
@@ -169,6 +169,7 @@ impl SearchArgs {
         let config = SearchConfig {
             strategy,
             beam: self.beam,
+            margin: SearchConfig::default().margin.filter(|_| !self.exact),
             grammar: !self.no_grammar && !self.exact,
             language_model: !self.exact,
             answers: nbest,

@@ -1,9 +1,11 @@
 //! The whole way from picture to tokens over CROHME 2014, beside the reference's answers and CPU times:
 //! `cargo bench -p comer --bench search`.
 //!
-//! One thread, CPU time. `--grammar` keeps to well-formed LaTeX, as recognition does unless told otherwise; `--greedy`
-//! and `--left-to-right` search less; `--language-model FILE` adds one; `--every N` takes every Nth picture only; `--isa avx2` (or `plain`, ...) forces
-//! an instruction set; `--differences` prints answers that are not the reference's.
+//! One thread, CPU time, the search that recognition does unless told otherwise. `--exact` searches as the reference does;
+//! `--greedy` and `--left-to-right` search less; `--margins 4,6,none` compares several margins on the same features;
+//! `--language-model FILE` adds one; `--model FILE` takes another model than the released weights; `--split 2016` another
+//! set, which has no reference answers; `--every N` takes every Nth picture only; `--isa avx2` (or `plain`, ...) forces an
+//! instruction set; `--differences` prints answers that are not the reference's.
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
 use std::collections::HashMap;
@@ -11,7 +13,7 @@ use std::time::Duration;
 
 use comer::internal::checkpoint::{Hints, import};
 use comer::internal::config::{SearchConfig, Strategy};
-use comer::internal::dataset::{Dataset, LabelledImage};
+use comer::internal::dataset::Dataset;
 use comer::internal::engine::decoder::Decoder;
 use comer::internal::engine::decoder_state::DecoderState;
 use comer::internal::engine::encoder::Encoder;
@@ -20,7 +22,7 @@ use comer::internal::grammar::Grammar;
 use comer::internal::language_model::LanguageModel;
 use comer::internal::search::search;
 use comer::internal::step_decoder::StepDecoder;
-use comer::internal::{Vocab, vocab::TokenId};
+use comer::internal::{ModelFile, Vocab, vocab::TokenId};
 use comer_testing::{shared, thread_cpu_time};
 
 fn main() {
@@ -45,81 +47,136 @@ fn main() {
         (_, true) => Strategy::LeftToRight,
         _ => Strategy::Joint,
     };
-    let config = SearchConfig { strategy, grammar: flag("--grammar"), ..Default::default() };
+    let exact = flag("--exact");
+    let margins: Vec<Option<f32>> = match option("--margins") {
+        Some(list) => list.split(',').map(|margin| margin.parse().ok()).collect(),
+        None => vec![SearchConfig::default().margin.filter(|_| !exact)],
+    };
+    let configs = margins.into_iter().map(|margin| SearchConfig {
+        strategy,
+        margin,
+        grammar: !exact,
+        language_model: !exact,
+        ..Default::default()
+    });
+    let mut runs: Vec<Run> = configs.map(|config| Run { config, ..Run::default() }).collect();
 
-    let model = import(weights, Vocab::crohme(), &Hints::default()).expect("the released weights");
+    let model = match option("--model") {
+        Some(path) => ModelFile::open(path).expect("a model"),
+        None => import(weights, Vocab::crohme(), &Hints::default()).expect("the released weights"),
+    };
     let encoder = Encoder::with_kernels(&model.config, &model.weights, kernels);
     let decoder =
         Decoder::with_kernels(&model.config, model.vocab.len(), &model.weights, kernels).expect("a decoder");
     let grammar = Grammar::new(&model.vocab);
     let language_model =
         option("--language-model").map(|path| LanguageModel::open(path).expect("a language model"));
-    let set = Dataset::open(&data, "2014").expect("CROHME");
-    let samples: HashMap<&str, &LabelledImage> =
-        set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
+    let split = option("--split").unwrap_or_else(|| "2014".into());
+    let set = Dataset::open(&data, &split).expect("CROHME");
     let golden = std::fs::read_to_string(golden).expect("the reference's answers");
-    let lines: Vec<serde_json::Value> = golden
+    let golden: HashMap<String, serde_json::Value> = golden
         .lines()
-        .step_by(every)
+        .filter(|_| split == "2014")
         .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+        .map(|line: serde_json::Value| (line["name"].as_str().expect("a name").to_string(), line))
         .collect();
 
-    let (mut same, mut right, mut worst, mut times) = (0, 0, 0f64, [Times::default(); 2]);
-    let (mut written, mut steps, mut rows) = (0, 0, 0);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    let samples: Vec<_> = set
+        .samples
+        .iter()
+        .filter(|sample| golden.is_empty() || golden.contains_key(&sample.name))
+        .step_by(every)
+        .collect();
     pool.install(|| {
-        for line in &lines {
-            let name = line["name"].as_str().expect("a name");
-            let expected = line["pred"].as_str().expect("a prediction");
-            let picture = samples[name].picture.clone().fit().expect("a picture that fits");
+        for sample in &samples {
+            let picture = sample.picture.clone().fit().expect("a picture that fits");
             let start = thread_cpu_time();
             let features = encoder.encode(&picture).expect("features");
-            let encoded = thread_cpu_time();
-            let reading = decoder.start(&features).expect("a reading");
-            let mut counted = Counted { reading, steps: 0, rows: 0 };
-            let answers = search(&mut counted, &config, &grammar, language_model.as_ref(), &|| Ok(()))
-                .expect("no interrupt");
-            let done = thread_cpu_time();
-
-            let empty: &[TokenId] = &[];
-            let (tokens, score) =
-                answers.first().map_or((empty, f32::NAN), |answer| (&answer.tokens, answer.score));
-            let found = model.vocab.decode(tokens);
-            right += usize::from(samples[name].caption == found);
-            same += usize::from(found == expected);
-            let difference = (f64::from(score) - line["score"].as_f64().expect("a score")).abs();
-            if found == expected {
-                worst = worst.max(difference);
-            } else if flag("--differences") {
-                println!("{name}\n  expected {} {expected}\n  found    {score} {found}", line["score"]);
-                println!("  caption  {}", samples[name].caption);
-            }
-            written += tokens.len();
-            steps += counted.steps;
-            rows += counted.rows;
-            for (times, counts) in times.iter_mut().zip([true, expected.split(' ').count() > 40]) {
-                if counts {
-                    times.encoder += encoded - start;
-                    times.search += done - encoded;
-                    times.reference += Duration::from_secs_f64(line["cpu"].as_f64().expect("a time"));
-                    times.pictures += 1;
+            let encoder_time = thread_cpu_time() - start;
+            for run in &mut runs {
+                let start = thread_cpu_time();
+                let reading = decoder.start(&features).expect("a reading");
+                let mut counted = Counted { reading, steps: 0, rows: 0 };
+                let answers =
+                    search(&mut counted, &run.config, &grammar, language_model.as_ref(), &|| Ok(()))
+                        .expect("no interrupt");
+                let times = Times { encoder: encoder_time, search: thread_cpu_time() - start };
+                run.steps += counted.steps;
+                run.rows += counted.rows;
+                let empty: &[TokenId] = &[];
+                let (tokens, score) =
+                    answers.first().map_or((empty, f32::NAN), |answer| (&answer.tokens, answer.score));
+                let found = model.vocab.decode(tokens);
+                run.written += tokens.len();
+                run.right += usize::from(sample.caption == found);
+                run.add(&found, score, times, golden.get(&sample.name));
+                if flag("--differences")
+                    && golden.get(&sample.name).is_some_and(|line| line["pred"] != found.as_str())
+                {
+                    println!("{}\n  found     {score} {found}", sample.name);
+                    println!("  reference {}", golden[&sample.name]["pred"]);
+                    println!("  caption   {}", sample.caption);
                 }
             }
         }
     });
-    println!("{:?}, {config:?}", kernels.isa());
-    println!("{same} of {} as the reference, scores to {worst:.1e}", lines.len());
-    println!("{written} tokens in {steps} steps with {rows} rows");
-    println!("{right} as the caption: {:.2} %", 100.0 * right as f64 / lines.len() as f64);
-    for (times, what) in times.iter().zip(["all", "over 40 tokens"]) {
-        let each = |time: Duration| time.as_secs_f64() * 1e3 / f64::from(times.pictures.max(1));
-        println!(
-            "{what}: encoder {:.1} ms, search {:.1} ms, reference {:.0} ms: {:.1} times less",
-            each(times.encoder),
-            each(times.search),
-            each(times.reference),
-            times.reference.as_secs_f64() / (times.encoder + times.search).as_secs_f64()
-        );
+    for run in &runs {
+        run.print(kernels.isa(), samples.len());
+    }
+}
+
+/// One way to search, and what it found.
+#[derive(Default)]
+struct Run {
+    config: SearchConfig,
+    same: usize,
+    right: usize,
+    /// The greatest difference to the reference's scores where the answers are the same.
+    worst: f64,
+    written: usize,
+    steps: usize,
+    rows: usize,
+    /// All pictures, and those of more than 40 tokens: how many, our times and the reference's.
+    sums: [(u32, Times, Duration); 2],
+}
+
+impl Run {
+    fn add(&mut self, found: &str, score: f32, times: Times, reference: Option<&serde_json::Value>) {
+        let length = reference.map_or(found, |line| line["pred"].as_str().expect("a prediction")).split(' ');
+        let is_long = length.count() > 40;
+        for ((pictures, sum, sum_of_reference), counts) in self.sums.iter_mut().zip([true, is_long]) {
+            if counts {
+                *pictures += 1;
+                sum.encoder += times.encoder;
+                sum.search += times.search;
+                *sum_of_reference += reference.map_or(Duration::ZERO, |line| {
+                    Duration::from_secs_f64(line["cpu"].as_f64().expect("a time"))
+                });
+            }
+        }
+        if let Some(line) = reference.filter(|line| line["pred"] == found) {
+            self.same += 1;
+            let difference = (f64::from(score) - line["score"].as_f64().expect("a score")).abs();
+            self.worst = self.worst.max(difference);
+        }
+    }
+
+    fn print(&self, isa: Isa, pictures: usize) {
+        println!("{isa:?}, {:?}", self.config);
+        println!("{} of {pictures} as the reference, scores to {:.1e}", self.same, self.worst);
+        println!("{} tokens in {} steps with {} rows", self.written, self.steps, self.rows);
+        println!("{} as the caption: {:.2} %", self.right, 100.0 * self.right as f64 / pictures as f64);
+        for ((pictures, times, reference), what) in self.sums.iter().zip(["all", "over 40 tokens"]) {
+            let each = |time: Duration| time.as_secs_f64() * 1e3 / f64::from((*pictures).max(1));
+            println!(
+                "{what}: encoder {:.1} ms, search {:.1} ms, reference {:.0} ms: {:.1} times less",
+                each(times.encoder),
+                each(times.search),
+                each(*reference),
+                reference.as_secs_f64() / (times.encoder + times.search).as_secs_f64()
+            );
+        }
     }
 }
 
@@ -127,8 +184,6 @@ fn main() {
 struct Times {
     encoder: Duration,
     search: Duration,
-    reference: Duration,
-    pictures: u32,
 }
 
 /// Counts what the search asks of the decoder.

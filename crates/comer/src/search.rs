@@ -20,7 +20,7 @@ use crate::grammar::Grammar;
 use crate::language_model::LanguageModel;
 use crate::step_decoder::StepDecoder;
 use crate::token::TokenId;
-use beam::{Candidate, Side};
+use beam::{Candidate, Dropped, Side};
 
 /// A formula that the search found.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,10 +113,13 @@ pub fn search(
             right.give_up_below(least);
         }
     }
-    let found: Vec<Candidate> = sides.into_iter().flat_map(Side::finish).collect();
-    let mut answers = match config.strategy {
-        Strategy::Joint => rescore::rescore(decoder, config, language_model, found, interrupt)?,
-        Strategy::LeftToRight | Strategy::Greedy => found.into_iter().map(Candidate::into_answer).collect(),
+    let sides: Vec<(Vec<Candidate>, Dropped)> = sides.into_iter().map(Side::finish).collect();
+    let mut answers = match <[_; 2]>::try_from(sides) {
+        Ok([(left, not_left), (right, not_right)]) => {
+            let found = [(left, not_right), (right, not_left)];
+            rescore::rescore(decoder, config, language_model, found, interrupt)?
+        }
+        Err(one) => one.into_iter().flat_map(|(found, _)| found).map(Candidate::into_answer).collect(),
     };
     answers.sort_by(|a, b| b.score.total_cmp(&a.score));
     answers.truncate(config.answers);

@@ -15,6 +15,8 @@ pub(super) struct Candidate {
     pub(super) logarithms: Vec<f32>,
     /// `None` where the length limit ended it.
     pub(super) end: Option<f32>,
+    /// Of the logarithms and the language model's share.
+    sum: f32,
     pub(super) score: f32,
 }
 
@@ -44,6 +46,29 @@ struct Beam {
     language: Option<LanguageModelState>,
 }
 
+/// What a search did not follow, which bounds the sum of every formula that it did not find.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dropped {
+    /// The best sum among the prefixes that were dropped up to each step.
+    prefixes: Vec<f32>,
+    /// The best sum among the formulas that better ones displaced.
+    displaced: Option<f32>,
+    /// The best sum among the prefixes that were left when the search stopped.
+    unfinished: Option<f32>,
+}
+
+impl Dropped {
+    /// The greatest sum that a formula of so many tokens can have if it was not found: sums only fall, so that it is at
+    /// most that of its prefix that was dropped.
+    pub(super) fn greatest_sum(&self, tokens: usize) -> f32 {
+        // The end counts as a step.
+        let steps = tokens + 1;
+        let unfinished = self.unfinished.filter(|_| steps > self.prefixes.len());
+        let prefix = self.prefixes[..steps.min(self.prefixes.len())].last().copied();
+        [prefix, self.displaced, unfinished].into_iter().flatten().fold(f32::NEG_INFINITY, f32::max)
+    }
+}
+
 /// One direction's search.
 pub(super) struct Side<'a> {
     direction: Direction,
@@ -54,6 +79,7 @@ pub(super) struct Side<'a> {
     beams: Vec<Beam>,
     found: Vec<Candidate>,
     done: bool,
+    dropped: Dropped,
     /// The row of the decoder's step that the first beam asked for.
     first_row: usize,
     /// Scratch: the sum of each continuation, with its number in `[beams, vocab]`.
@@ -83,6 +109,7 @@ impl<'a> Side<'a> {
             beams: vec![start],
             found: Vec::new(),
             done: false,
+            dropped: Dropped::default(),
             first_row: 0,
             sums: Vec::new(),
             allowed: Vec::new(),
@@ -118,14 +145,24 @@ impl<'a> Side<'a> {
         let rows = &logarithms[self.first_row * vocab..][..self.beams.len() * vocab];
         let best = self.rank(length, rows, vocab);
         let (end, mut next) = (self.direction.ends().1, Vec::with_capacity(self.beam));
+        // If there are more than the best, these are no better than the last of them.
+        let mut dropped = best.get(2 * self.beam - 1).map(|&(sum, _)| sum);
         for (rank, &(sum, index)) in best.iter().enumerate() {
             let (row, token) = (index / vocab, (index % vocab) as TokenId);
             let (beam, logarithm) = (&self.beams[row], rows[index]);
+            // A formula that would not have been kept had it gone on is not kept either.
+            if next.len() == self.beam || token == end && rank >= self.beam {
+                dropped = greater(dropped, sum);
+                if next.len() == self.beam {
+                    break;
+                }
+                continue;
+            }
             if token == end {
-                // A worse one would not have been kept had it gone on.
-                if rank < self.beam {
-                    let candidate = beam.candidate(self.direction, Some(logarithm), self.score(sum, length));
-                    keep(&mut self.found, candidate, self.beam);
+                let score = self.score(sum, length);
+                let candidate = beam.candidate(self.direction, Some(logarithm), sum, score);
+                if let Some(displaced) = keep(&mut self.found, candidate, self.beam) {
+                    self.dropped.displaced = greater(self.dropped.displaced, displaced.sum);
                 }
                 continue;
             }
@@ -143,17 +180,32 @@ impl<'a> Side<'a> {
                     .zip(beam.language.as_ref())
                     .map(|(model, state)| model.advance(state, token)),
             });
-            if next.len() == self.beam {
-                break;
-            }
         }
         self.beams = next;
+        let hopeless = self.drop_hopeless();
+        let before = self.dropped.prefixes.last().copied();
+        let dropped = [before, dropped, hopeless].into_iter().flatten().fold(f32::NEG_INFINITY, f32::max);
+        self.dropped.prefixes.push(dropped);
         let highest = best.first().map_or(f32::NEG_INFINITY, |&(sum, _)| self.score(sum, length));
         self.sums = best;
         let full = self.found.len() >= self.beam;
         let settled = self.config.strategy == Strategy::Greedy
             || self.found.iter().all(|candidate| candidate.score >= highest);
         self.done = self.beams.is_empty() || full && settled;
+    }
+
+    /// Drops the beams that are below the best prefix or formula by more than the margin, but none that is needed to
+    /// find as many formulas as are asked for; gives the best sum of those that it drops.
+    fn drop_hopeless(&mut self) -> Option<f32> {
+        let margin = self.config.margin?;
+        let sums = self.beams.iter().map(|beam| beam.sum).chain(self.found.iter().map(|found| found.sum));
+        let least = sums.fold(f32::NEG_INFINITY, f32::max) - margin;
+        let needed = self.config.answers.saturating_sub(self.found.len());
+        // The best beams come first.
+        let kept = self.beams.iter().take_while(|beam| beam.sum >= least).count().max(needed);
+        let dropped = self.beams.get(kept).map(|beam| beam.sum);
+        self.beams.truncate(kept);
+        dropped
     }
 
     /// The best `2 * beam` continuations that the grammar allows, with their sums and their numbers, the best first.
@@ -197,32 +249,40 @@ impl<'a> Side<'a> {
         sum / (length as f32).powf(self.config.alpha)
     }
 
-    /// What was found; at the length limit also what did not end by itself, as far as the grammar calls it complete.
-    pub(super) fn finish(mut self) -> Vec<Candidate> {
+    /// What was found, and a bound for the rest; at the length limit also what did not end by itself, as far as the
+    /// grammar calls it complete.
+    pub(super) fn finish(mut self) -> (Vec<Candidate>, Dropped) {
         if !self.done {
             for beam in &self.beams {
                 if beam.state.as_ref().is_none_or(GrammarState::complete) {
                     let score = self.score(beam.sum, beam.tokens.len() + 1);
-                    keep(&mut self.found, beam.candidate(self.direction, None, score), self.beam);
+                    let candidate = beam.candidate(self.direction, None, beam.sum, score);
+                    if let Some(displaced) = keep(&mut self.found, candidate, self.beam) {
+                        self.dropped.displaced = greater(self.dropped.displaced, displaced.sum);
+                    }
                 }
             }
         }
-        self.found
+        // The best beam comes first.
+        self.dropped.unfinished = self.beams.first().map(|beam| beam.sum);
+        (self.found, self.dropped)
     }
 }
 
 impl Beam {
-    fn candidate(&self, direction: Direction, end: Option<f32>, score: f32) -> Candidate {
+    fn candidate(&self, direction: Direction, end: Option<f32>, sum: f32, score: f32) -> Candidate {
         let (tokens, logarithms) = (self.tokens.clone(), self.logarithms.clone());
-        Candidate { direction, tokens, logarithms, end, score }
+        Candidate { direction, tokens, logarithms, end, sum, score }
     }
 }
 
-/// Adds a candidate to the best `most`.
-fn keep(found: &mut Vec<Candidate>, candidate: Candidate, most: usize) {
+/// Adds a candidate to the best `most`; gives the one that does not belong to them any more.
+fn keep(found: &mut Vec<Candidate>, candidate: Candidate, most: usize) -> Option<Candidate> {
     found.push(candidate);
-    if found.len() > most {
-        let worst = (0..found.len()).min_by(|&a, &b| found[a].score.total_cmp(&found[b].score));
-        found.remove(worst.unwrap_or(0));
-    }
+    let worst = (0..found.len()).min_by(|&a, &b| found[a].score.total_cmp(&found[b].score))?;
+    (found.len() > most).then(|| found.remove(worst))
+}
+
+fn greater(left: Option<f32>, right: f32) -> Option<f32> {
+    Some(left.map_or(right, |left| left.max(right)))
 }

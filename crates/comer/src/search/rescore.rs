@@ -1,16 +1,20 @@
 //! Scores the candidates of each direction in the other one.
 //!
-//! Both directions often find the same formula, whose scores are then known already. Scores only fall as tokens are
-//! added, so that a candidate is given up as soon as it cannot be among the answers any more; and candidates that start
-//! alike share their beginnings. The result is that of scoring every candidate in full.
+//! Both directions often find the same formula, whose scores are then known already. What the other direction did not find
+//! it dropped, which bounds the score that it can give; and scores only fall as tokens are added: a candidate is given up as
+//! soon as it cannot be among the answers any more. Candidates that start alike share their beginnings, as in a trie. The
+//! result is that of scoring every candidate in full.
 
-use super::beam::Candidate;
+use super::beam::{Candidate, Dropped};
 use super::{Answer, Opinion};
 use crate::config::SearchConfig;
 use crate::error::Result;
 use crate::language_model::LanguageModel;
 use crate::step_decoder::StepDecoder;
 use crate::token::TokenId;
+
+/// How far the sums of the search and of the scoring of one formula may differ by rounding.
+const ROUNDING: f32 = 1e-3;
 
 /// A candidate being written again in the other direction.
 struct Check {
@@ -20,22 +24,29 @@ struct Check {
     logarithms: Vec<f32>,
     /// Of the logarithms so far and the language model's share of all tokens, which is known from the start.
     sum: f32,
+    /// What the sum will be at most, since the other direction did not find the formula.
+    greatest_sum: f32,
     row: usize,
 }
 
-/// Scores the candidates in both directions; those that cannot be among the best `config.answers` are left out.
+/// Scores the candidates in both directions; those that cannot be among the best `config.answers` are left out. `found` are
+/// the candidates of each direction, with what the other one dropped.
 pub(super) fn rescore(
     decoder: &mut impl StepDecoder,
     config: &SearchConfig,
     language_model: Option<&LanguageModel>,
-    found: Vec<Candidate>,
+    found: [(Vec<Candidate>, Dropped); 2],
     interrupt: &dyn Fn() -> Result<()>,
 ) -> Result<Vec<Answer>> {
     let mut answers: Vec<Answer> = Vec::new();
     let mut checks: Vec<Check> = Vec::new();
-    for (index, candidate) in found.iter().enumerate() {
+    let [(left, not_right), (right, not_left)] = found;
+    let dropped =
+        std::iter::repeat_n(&not_right, left.len()).chain(std::iter::repeat_n(&not_left, right.len()));
+    let found: Vec<&Candidate> = left.iter().chain(&right).collect();
+    for (index, (&candidate, dropped)) in found.iter().zip(dropped).enumerate() {
         let printed = candidate.direction.order(&candidate.tokens);
-        let same = |other: &&Candidate| {
+        let same = |other: &Candidate| {
             other.direction != candidate.direction
                 && other.end.is_some()
                 && other.direction.order(&other.tokens) == printed
@@ -46,7 +57,7 @@ pub(super) fn rescore(
                 add(&mut answers, candidate, other.score, other.opinion());
             }
             Some(_) => {}
-            None => checks.push(Check::new(candidate.clone(), language_model)),
+            None => checks.push(Check::new(candidate.clone(), dropped, language_model)),
         }
     }
     let vocab = decoder.vocab_size();
@@ -54,7 +65,7 @@ pub(super) fn rescore(
     let (mut parents, mut tokens): (Vec<usize>, Vec<TokenId>) = (Vec::new(), Vec::new());
     for position in 0.. {
         let least = least_score(&answers, config.answers);
-        checks.retain(|check| check.candidate.score + check.score(config) >= least);
+        checks.retain(|check| check.candidate.score + check.greatest_score(config) >= least);
         if checks.is_empty() {
             break;
         }
@@ -90,7 +101,7 @@ pub(super) fn rescore(
 }
 
 impl Check {
-    fn new(candidate: Candidate, language_model: Option<&LanguageModel>) -> Self {
+    fn new(candidate: Candidate, dropped: &Dropped, language_model: Option<&LanguageModel>) -> Self {
         let direction = candidate.direction.other();
         let (start, end) = direction.ends();
         let reversed: Vec<TokenId> = candidate.tokens.iter().rev().copied().collect();
@@ -98,12 +109,18 @@ impl Check {
             |model: &LanguageModel| model.weight * model.score(direction, &reversed).iter().sum::<f32>();
         let sum = language_model.map_or(0.0, usual);
         let tokens = std::iter::once(start).chain(reversed).chain([end]).collect();
-        Self { candidate, tokens, logarithms: Vec::new(), sum, row: 0 }
+        let greatest_sum = dropped.greatest_sum(candidate.tokens.len()) + ROUNDING;
+        Self { candidate, tokens, logarithms: Vec::new(), sum, greatest_sum, row: 0 }
     }
 
-    /// The other direction's score so far, which later tokens can only lower.
+    /// The other direction's score.
     fn score(&self, config: &SearchConfig) -> f32 {
         self.sum / ((self.tokens.len() - 1) as f32).powf(config.alpha)
+    }
+
+    /// The other direction's score at most: later tokens can only lower the sum.
+    fn greatest_score(&self, config: &SearchConfig) -> f32 {
+        self.sum.min(self.greatest_sum) / ((self.tokens.len() - 1) as f32).powf(config.alpha)
     }
 }
 

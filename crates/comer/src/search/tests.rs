@@ -11,12 +11,14 @@ struct Fake {
     seed: u64,
     doubt: f64,
     prefixes: Vec<Vec<TokenId>>,
+    /// How many rows it was asked for.
+    rows: usize,
     output: Vec<f32>,
 }
 
 impl Fake {
     fn new(vocab: usize, seed: u64, doubt: f64) -> Self {
-        Self { vocab, seed, doubt, prefixes: Vec::new(), output: Vec::new() }
+        Self { vocab, seed, doubt, prefixes: Vec::new(), rows: 0, output: Vec::new() }
     }
 
     /// The logarithms of the probabilities after a prefix; reserved tokens that end nothing are next to impossible.
@@ -61,6 +63,7 @@ impl StepDecoder for Fake {
     }
 
     fn step(&mut self, parents: &[usize], tokens: &[TokenId]) -> &[f32] {
+        self.rows += tokens.len();
         let first = self.prefixes.is_empty();
         let prefix = |(&parent, &token): (&usize, &TokenId)| {
             let before = if first { &[][..] } else { &self.prefixes[parent] };
@@ -111,6 +114,7 @@ fn a_beam_as_wide_as_the_world_finds_the_best_formulas_of_all() {
         let mut fake = Fake::new(6, seed, [1.0, 4.0, 12.0][seed as usize % 3]);
         let config = SearchConfig {
             beam: 700,
+            margin: None,
             max_length: 5,
             answers: 4,
             grammar: seed % 2 == 0,
@@ -231,7 +235,7 @@ fn with_a_language_model_one_answer_is_the_first_of_many() {
     let model = letter_model(&vocab);
     for seed in 0..300 {
         let mut fake = Fake::new(6, seed, [2.0, 6.0, 20.0][seed as usize % 3]);
-        let one = SearchConfig { beam: 3, max_length: 12, ..Default::default() };
+        let one = SearchConfig { beam: 3, margin: None, max_length: 12, ..Default::default() };
         let many = SearchConfig { answers: 100, ..one.clone() };
         let one = search(&mut fake, &one, &grammar, Some(&model), &|| Ok(())).unwrap();
         let many = search(&mut fake, &many, &grammar, Some(&model), &|| Ok(())).unwrap();
@@ -245,7 +249,7 @@ fn asking_for_one_answer_finds_the_first_of_many() {
     let (_, grammar) = letters();
     for seed in 0..300 {
         let mut fake = Fake::new(6, seed, [2.0, 6.0, 20.0][seed as usize % 3]);
-        let one = SearchConfig { beam: 3, max_length: 12, ..Default::default() };
+        let one = SearchConfig { beam: 3, margin: None, max_length: 12, ..Default::default() };
         // More answers than there are candidates: nothing is given up early.
         let many = SearchConfig { answers: 100, ..one.clone() };
         let (one, many) = (
@@ -256,6 +260,31 @@ fn asking_for_one_answer_finds_the_first_of_many() {
         assert!((one[0].score - many[0].score).abs() < 1e-6, "seed {seed}");
         assert!(many.is_sorted_by(|a, b| a.score >= b.score));
     }
+}
+
+#[test]
+fn a_margin_saves_rows_and_costs_no_answers() {
+    let (_, grammar) = letters();
+    let run = |fake: &mut Fake, config: &SearchConfig| {
+        fake.rows = 0;
+        let answers = search(fake, config, &grammar, None, &|| Ok(())).unwrap();
+        (answers, fake.rows)
+    };
+    let (mut all_rows, mut rows_with_margin) = (0, 0);
+    for seed in 0..200 {
+        let mut fake = Fake::new(6, seed, [2.0, 6.0, 40.0][seed as usize % 3]);
+        let exact = SearchConfig { beam: 6, margin: None, max_length: 14, answers: 5, ..Default::default() };
+        let wide = SearchConfig { margin: Some(1e6), ..exact.clone() };
+        let narrow = SearchConfig { margin: Some(3.0), ..exact.clone() };
+        let (expected, all) = run(&mut fake, &exact);
+        assert_eq!(run(&mut fake, &wide), (expected.clone(), all), "seed {seed}: nothing to drop");
+        let found = run(&mut fake, &narrow).0;
+        assert_eq!(found.len(), expected.len(), "seed {seed}: as many answers as were asked for");
+        let one = |config: &SearchConfig| SearchConfig { answers: 1, ..config.clone() };
+        all_rows += run(&mut fake, &one(&exact)).1;
+        rows_with_margin += run(&mut fake, &one(&narrow)).1;
+    }
+    assert!(rows_with_margin * 2 < all_rows, "{rows_with_margin} rows instead of {all_rows}");
 }
 
 #[test]
@@ -338,6 +367,8 @@ fn impossible_settings_are_refused_by_name() {
         (SearchConfig { max_length: 1, ..Default::default() }, "max_length"),
         (SearchConfig { alpha: f32::NAN, ..Default::default() }, "alpha"),
         (SearchConfig { answers: 0, ..Default::default() }, "answers"),
+        (SearchConfig { margin: Some(-1.0), ..Default::default() }, "margin"),
+        (SearchConfig { margin: Some(f32::NAN), ..Default::default() }, "margin"),
     ] {
         let message = config.validate().unwrap_err().to_string();
         assert!(message.contains(field), "{message}");

@@ -122,7 +122,7 @@ fn picture(golden: &Golden, index: usize) -> Image {
 
 #[test]
 fn the_joint_search_of_the_tiny_models_is_the_references() {
-    let config = SearchConfig { beam: 3, max_length: 12, grammar: false, ..Default::default() };
+    let config = SearchConfig { beam: 3, max_length: 12, grammar: false, margin: None, ..Default::default() };
     for name in COVERAGES {
         let golden = Golden::tiny(name);
         let model = golden.model("weights.");
@@ -161,12 +161,16 @@ fn the_joint_search_of_the_released_model_is_the_references_and_can_be_kept_well
         let name = line["name"].as_str().unwrap();
         let features = encoder.encode(&crohme_picture(&data, "2014", name).fit().unwrap()).unwrap();
         let mut reading = decoder.start(&features).unwrap();
-        let config = SearchConfig { grammar: false, ..Default::default() };
+        let config = SearchConfig { grammar: false, margin: None, ..Default::default() };
         let answer = &search(&mut reading, &config, &grammar, None, &|| Ok(())).unwrap()[0];
         assert_eq!(model.vocab.decode(&answer.tokens), line["pred"].as_str().unwrap(), "{name}");
         assert!((f64::from(answer.score) - line["score"].as_f64().unwrap()).abs() < 1e-3, "{name}");
 
-        let formed = &search(&mut reading, &SearchConfig::default(), &grammar, None, &|| Ok(())).unwrap()[0];
+        let fast = SearchConfig::default();
+        let formed = &search(&mut reading, &fast, &grammar, None, &|| Ok(())).unwrap()[0];
+        let whole_beam = SearchConfig { margin: None, ..fast };
+        let slow = &search(&mut reading, &whole_beam, &grammar, None, &|| Ok(())).unwrap()[0];
+        assert_eq!(formed.tokens, slow.tokens, "{name}: the margin costs nothing here");
         let mut state = grammar.start(Direction::LeftToRight);
         let mut allowed = Vec::new();
         for &token in &formed.tokens {
