@@ -9,8 +9,8 @@ use crate::config::{SearchConfig, Strategy};
 use crate::constraints::Constraints;
 use crate::error::{Error, Result};
 
-/// How to recognise. The default is the paper's joint search with a beam of 10, restricted to well-formed LaTeX and helped
-/// by the language model, if there is one.
+/// How to recognise. The default is the paper's joint search with a beam of 10 that drops what cannot win any more,
+/// restricted to well-formed LaTeX and helped by the language model, if there is one.
 ///
 /// ```
 /// use comer::{AlignmentDetail, RecognizeOptions};
@@ -51,6 +51,13 @@ impl RecognizeOptions {
     pub fn left_to_right(mut self) -> Self {
         self.search.strategy = Strategy::LeftToRight;
         self
+    }
+
+    /// Searches exactly as the authors' implementation does: it keeps the whole beam to the end, allows LaTeX that is not
+    /// well-formed and uses no language model. Several times slower.
+    pub fn exact(mut self) -> Self {
+        self.search.margin = None;
+        self.well_formed(false).language_model(false)
     }
 
     /// Returns up to this many candidates (default 1). The beam is widened if it is smaller.

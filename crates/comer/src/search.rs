@@ -113,13 +113,15 @@ pub fn search(
             right.give_up_below(least);
         }
     }
-    let sides: Vec<(Vec<Candidate>, Dropped)> = sides.into_iter().map(Side::finish).collect();
-    let mut answers = match <[_; 2]>::try_from(sides) {
-        Ok([(left, not_left), (right, not_right)]) => {
+    let mut sides = sides.into_iter().map(Side::finish);
+    let (left, not_left) = sides.next().unwrap_or_default();
+    let mut answers = match config.strategy {
+        Strategy::Joint => {
+            let (right, not_right) = sides.next().unwrap_or_else(|| (Vec::new(), Dropped::anything()));
             let found = [(left, not_right), (right, not_left)];
             rescore::rescore(decoder, config, language_model, found, interrupt)?
         }
-        Err(one) => one.into_iter().flat_map(|(found, _)| found).map(Candidate::into_answer).collect(),
+        Strategy::LeftToRight | Strategy::Greedy => left.into_iter().map(Candidate::into_answer).collect(),
     };
     answers.sort_by(|a, b| b.score.total_cmp(&a.score));
     answers.truncate(config.answers);

@@ -115,7 +115,7 @@ impl Decoder {
             layers,
             refinement: match config.coverage {
                 Coverage::None => None,
-                _ => Some(Refinement::new(config, weights)),
+                _ => Some(Refinement::new(config, weights, kernels)),
             },
             output: linear("decoder.output", d, 0..vocab, 0),
         })

@@ -93,7 +93,7 @@ impl Decoder {
             Memory::new(&self.config, &projected, cells)
         });
         let memories = memories.collect();
-        let grid = Grid::new(features.height, features.width, self.config.coverage_inputs());
+        let grid = Grid { height: features.height, width: features.width };
         Ok(DecoderState::new(self, grid, memories))
     }
 }
@@ -140,7 +140,7 @@ impl StepDecoder for DecoderState<'_> {
         self.histories.clear();
         self.prefixes.clear();
         if let Some(refinement) = &self.decoder.refinement {
-            self.coverage.iter_mut().for_each(|sums| sums.start(refinement, &self.grid));
+            self.coverage.iter_mut().for_each(|sums| sums.start(refinement, self.grid));
         }
     }
 
@@ -175,7 +175,8 @@ impl DecoderState<'_> {
             grown.sort_unstable();
             grown.dedup();
             let config = &self.decoder.config;
-            for (index, sums) in self.coverage.iter_mut().enumerate() {
+            let refinement = self.decoder.refinement.iter().cycle();
+            for (index, (sums, refinement)) in self.coverage.iter_mut().zip(refinement).enumerate() {
                 let mut sources: Vec<&[f32]> = Vec::with_capacity(2);
                 if config.coverage.uses_cross() {
                     sources.push(&self.attention[index].refined);
@@ -183,7 +184,8 @@ impl DecoderState<'_> {
                 if config.coverage.uses_self() {
                     sources.push(&self.attention[index + 1].plain);
                 }
-                sums.grow(&self.grid, &sources, grown.iter().map(|&row| (self.prefixes[row], row)));
+                let prefixes = grown.iter().map(|&row| (self.prefixes[row], row));
+                sums.grow(refinement, self.grid, &sources, prefixes);
             }
             self.histories = parents.iter().map(|&parent| self.histories[parent].clone()).collect();
             let prefix = |parent: &usize| grown.iter().position(|row| row == parent).unwrap_or(0);
@@ -241,6 +243,7 @@ impl DecoderState<'_> {
                 maps.plain.clone_from(&maps.refined);
                 softmax(kernels, &mut maps.plain, cells);
             }
+            let coverage = &mut self.coverage[index - 1];
             if self.at_once {
                 let mut sources: Vec<&[f32]> = Vec::with_capacity(2);
                 if decoder.config.coverage.uses_cross() {
@@ -249,9 +252,9 @@ impl DecoderState<'_> {
                 if decoder.config.coverage.uses_self() {
                     sources.push(&maps.plain);
                 }
-                self.coverage[index - 1].add_up(&self.grid, &sources, rows);
+                coverage.add_up(refinement, self.grid, &sources, rows);
             }
-            self.coverage[index - 1].refine(kernels, refinement, &self.grid, &mut scratch.refinement);
+            coverage.refine(kernels, refinement, self.grid, &mut scratch.refinement);
             let energies = maps.refined.chunks_exact_mut(heads * cells);
             for (energies, &prefix) in energies.zip(&self.prefixes) {
                 let refinement = &scratch.refinement[prefix * heads * cells..];

@@ -4,61 +4,27 @@
 //! attention of all earlier steps, so that one running sum for each prefix replaces the sums over the whole prefix, and
 //! prefixes that differ in their last token only share one refinement.
 
-use super::kernels::panels::{Panels, Rows, product};
-use super::kernels::{Activation, Kernels};
-use crate::config::{COVERAGE_KERNEL, ModelConfig, NORM_EPSILON};
+use super::kernels::{Activation, Kernels, PackedConv5x5, PackedMatrix};
+use crate::config::{ModelConfig, NORM_EPSILON};
 use crate::weights::Weights;
 
-const MARGIN: usize = COVERAGE_KERNEL / 2;
-
-/// The grid of cells that the encoder made of an image, and the same with a margin for the convolution.
-#[derive(Clone, Debug)]
+/// The grid of cells that the encoder made of an image.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Grid {
-    height: usize,
-    width: usize,
-    /// Where each kernel row of each channel starts, seen from a cell of the first channel.
-    offsets: Vec<usize>,
+    pub(super) height: usize,
+    pub(super) width: usize,
 }
 
 impl Grid {
-    pub(super) fn new(height: usize, width: usize, channels: usize) -> Self {
-        let mut grid = Self { height, width, offsets: Vec::new() };
-        let (plane, line) = (grid.plane(), grid.line());
-        grid.offsets = (0..channels)
-            .flat_map(|channel| (0..COVERAGE_KERNEL).map(move |y| channel * plane + y * line))
-            .collect();
-        grid
-    }
-
-    pub(super) fn cells(&self) -> usize {
+    pub(super) fn cells(self) -> usize {
         self.height * self.width
-    }
-
-    /// Cells in a row, with the margin.
-    fn line(&self) -> usize {
-        self.width + 2 * MARGIN
-    }
-
-    /// Cells of one channel, with the margin.
-    fn plane(&self) -> usize {
-        (self.height + 2 * MARGIN) * self.line()
-    }
-
-    /// Adds a map without margin to one with it.
-    fn add(&self, map: &[f32], plane: &mut [f32]) {
-        let lines = plane.chunks_exact_mut(self.line()).skip(MARGIN);
-        for (line, map) in lines.zip(map.chunks_exact(self.width)) {
-            for (sum, x) in line[MARGIN..].iter_mut().zip(map) {
-                *sum += x;
-            }
-        }
     }
 }
 
 /// The weights of the module, shared by all layers but the first.
 pub(super) struct Refinement {
-    convolution: Panels,
-    projection: Panels,
+    convolution: PackedConv5x5,
+    projection: PackedMatrix,
     channels: usize,
     inputs: usize,
     heads: usize,
@@ -66,23 +32,19 @@ pub(super) struct Refinement {
 
 impl Refinement {
     /// The module of a model whose weights were checked.
-    pub(super) fn new(config: &ModelConfig, weights: &Weights) -> Self {
+    pub(super) fn new(config: &ModelConfig, weights: &Weights, kernels: Kernels) -> Self {
         let tensor = |name: &str| &weights[&format!("decoder.refinement.{name}")].data;
         let (channels, inputs, heads) = (config.coverage_channels, config.coverage_inputs(), config.heads);
-        let kernel = tensor("conv.weight");
-        let bias = tensor("conv.bias");
         let projection = tensor("projection.weight");
         let (scale, shift) = (tensor("norm.weight"), tensor("norm.bias"));
         let (mean, variance) = (tensor("norm.mean"), tensor("norm.variance"));
         let factor = |head: usize| scale[head] / (variance[head] + NORM_EPSILON as f32).sqrt();
-        let taps = inputs * COVERAGE_KERNEL * COVERAGE_KERNEL;
+        let bias: Vec<f32> = (0..heads).map(|head| shift[head] - mean[head] * factor(head)).collect();
         Self {
-            convolution: Panels::pack(channels, taps, |channel, tap| kernel[channel * taps + tap])
-                .with_bias(|channel| bias[channel]),
-            projection: Panels::pack(heads, channels, |head, channel| {
+            convolution: PackedConv5x5::from_rows(&kernels, tensor("conv.weight"), tensor("conv.bias")),
+            projection: PackedMatrix::new(&kernels, &bias, channels, |head, channel| {
                 projection[head * channels + channel] * factor(head)
-            })
-            .with_bias(|head| shift[head] - mean[head] * factor(head)),
+            }),
             channels,
             inputs,
             heads,
@@ -93,89 +55,96 @@ impl Refinement {
 /// The running sums of one layer, one for each prefix that the next step grows from.
 #[derive(Default)]
 pub(super) struct CoverageSums {
-    /// `[prefixes, inputs, plane]`
+    /// `[prefixes, cells, inputs]`
     sums: Vec<f32>,
     spare: Vec<f32>,
+    /// `[prefixes, cells, channels]`
+    hidden: Vec<f32>,
+    /// `[prefixes, cells, heads]`
+    projected: Vec<f32>,
 }
 
 impl CoverageSums {
     /// One empty prefix that nothing was read in.
-    pub(super) fn start(&mut self, refinement: &Refinement, grid: &Grid) {
+    pub(super) fn start(&mut self, refinement: &Refinement, grid: Grid) {
         self.sums.clear();
-        self.sums.resize(refinement.inputs * grid.plane(), 0.0);
+        self.sums.resize(grid.cells() * refinement.inputs, 0.0);
     }
 
     /// Grows new prefixes: each takes the sums of an earlier one and adds the attention that it paid in its last step.
     /// `maps` are the sources of attention, each `[rows, heads, cells]`; a prefix is `(earlier prefix, row)`.
     pub(super) fn grow(
         &mut self,
-        grid: &Grid,
+        refinement: &Refinement,
+        grid: Grid,
         maps: &[&[f32]],
         prefixes: impl Iterator<Item = (usize, usize)>,
     ) {
-        let (cells, plane) = (grid.cells(), grid.plane());
-        let channels = grid.offsets.len() / COVERAGE_KERNEL;
-        let heads = channels / maps.len();
+        let each = grid.cells() * refinement.inputs;
         self.spare.clear();
         for (earlier, row) in prefixes {
-            let start = self.spare.len();
-            self.spare.extend_from_slice(&self.sums[earlier * channels * plane..][..channels * plane]);
-            let attention =
-                maps.iter().flat_map(|map| map[row * heads * cells..][..heads * cells].chunks_exact(cells));
-            for (plane, map) in self.spare[start..].chunks_exact_mut(plane).zip(attention) {
-                grid.add(map, plane);
-            }
+            self.spare.extend_from_slice(&self.sums[earlier * each..][..each]);
+            let start = self.spare.len() - each;
+            add(&mut self.spare[start..], maps, row, grid.cells(), refinement);
         }
         std::mem::swap(&mut self.sums, &mut self.spare);
     }
 
     /// Writes what to take off the attention's energies, `[prefixes, heads, cells]`, on as many threads as the
     /// kernels use.
-    pub(super) fn refine(&self, kernels: Kernels, refinement: &Refinement, grid: &Grid, out: &mut Vec<f32>) {
-        let (cells, heads, channels) = (grid.cells(), refinement.heads, refinement.channels);
-        let each = refinement.inputs * grid.plane();
-        out.resize(self.sums.len() / each * heads * cells, 0.0);
-        kernels.for_each_chunk(out, heads * cells, |prefix, out| {
-            let planes = &self.sums[prefix * each..][..each];
-            // `[cells, channels]`, then `[cells, heads]`
-            let (mut hidden, mut projected) = (vec![0.0; cells * channels], vec![0.0; cells * heads]);
-            for (y, hidden) in hidden.chunks_exact_mut(grid.width * channels).enumerate() {
-                let rows = Rows {
-                    values: &planes[y * grid.line()..],
-                    count: grid.width,
-                    stride: 1,
-                    offsets: &grid.offsets,
-                    run: COVERAGE_KERNEL,
-                };
-                product(kernels, rows, &refinement.convolution, hidden, channels, Activation::Relu);
-            }
-            let rows = Rows::plain(&hidden, cells, channels, channels);
-            product(kernels, rows, &refinement.projection, &mut projected, heads, Activation::None);
+    pub(super) fn refine(
+        &mut self,
+        kernels: Kernels,
+        refinement: &Refinement,
+        grid: Grid,
+        out: &mut Vec<f32>,
+    ) {
+        let &Refinement { channels, inputs, heads, .. } = refinement;
+        let (cells, rows) = (grid.cells(), self.sums.len() / inputs);
+        self.hidden.resize(rows * channels, 0.0);
+        self.projected.resize(rows * heads, 0.0);
+        out.resize(rows * heads, 0.0);
+        let sizes = vec![(grid.height, grid.width); rows / cells];
+        let hidden = (&mut self.hidden[..], channels);
+        kernels.conv5x5(&refinement.convolution, (&self.sums, inputs), &sizes, Activation::Relu, hidden);
+        let projected = (&mut self.projected[..], heads);
+        kernels.matmul(&refinement.projection, (&self.hidden, channels), rows, Activation::None, projected);
+        let prefixes = out.chunks_exact_mut(heads * cells).zip(self.projected.chunks_exact(heads * cells));
+        for (out, projected) in prefixes {
             for (head, out) in out.chunks_exact_mut(cells).enumerate() {
                 out.iter_mut().zip(projected[head..].iter().step_by(heads)).for_each(|(out, x)| *out = *x);
             }
-        });
+        }
     }
 
     /// Makes one prefix of each of the `steps` of a formula: what all steps before it attended to. `maps` are the sources
     /// of attention, each `[steps, heads, cells]`.
-    pub(super) fn add_up(&mut self, grid: &Grid, maps: &[&[f32]], steps: usize) {
-        let inputs = grid.offsets.len() / COVERAGE_KERNEL;
-        self.sums.clear();
-        self.sums.resize(inputs * grid.plane(), 0.0);
-        let mut whole = self.sums.clone();
+    pub(super) fn add_up(&mut self, refinement: &Refinement, grid: Grid, maps: &[&[f32]], steps: usize) {
+        self.start(refinement, grid);
+        let each = self.sums.len();
         for step in 1..steps {
-            self.grow(grid, maps, std::iter::once((0, step - 1)));
-            whole.extend_from_slice(&self.sums);
+            let start = self.sums.len();
+            self.sums.extend_from_within(start - each..);
+            add(&mut self.sums[start..], maps, step - 1, grid.cells(), refinement);
         }
-        self.sums = whole;
     }
 
-    /// The coverage of a prefix without the margin, `[inputs, cells]`.
-    pub(super) fn maps(&self, grid: &Grid, prefix: usize) -> Vec<f32> {
-        let inputs = grid.offsets.len() / COVERAGE_KERNEL;
-        let planes = self.sums.chunks_exact(grid.plane()).skip(prefix * inputs).take(inputs);
-        let lines = planes.flat_map(|plane| plane.chunks_exact(grid.line()).skip(MARGIN).take(grid.height));
-        lines.flat_map(|line| &line[MARGIN..][..grid.width]).copied().collect()
+    /// The coverage of a prefix, `[inputs, cells]`.
+    pub(super) fn maps(&self, refinement: &Refinement, grid: Grid, prefix: usize) -> Vec<f32> {
+        let each = grid.cells() * refinement.inputs;
+        let sums = &self.sums[prefix * each..][..each];
+        (0..refinement.inputs)
+            .flat_map(|input| sums[input..].iter().step_by(refinement.inputs))
+            .copied()
+            .collect()
+    }
+}
+
+/// Adds the attention of a row to the sums of a prefix, `[cells, inputs]`.
+fn add(sums: &mut [f32], maps: &[&[f32]], row: usize, cells: usize, refinement: &Refinement) {
+    let Refinement { heads, inputs, .. } = *refinement;
+    let maps = maps.iter().flat_map(|map| map[row * heads * cells..][..heads * cells].chunks_exact(cells));
+    for (input, map) in maps.enumerate() {
+        sums[input..].iter_mut().step_by(inputs).zip(map).for_each(|(sum, x)| *sum += x);
     }
 }

@@ -69,11 +69,13 @@ impl DecoderState<'_> {
             self.read_attention(index, layer, &mut scratch);
             decoder.feed_forward(layer, &mut scratch);
             let coverage = index.checked_sub(1).and_then(|before| self.coverage.get(before));
+            let coverage = coverage.zip(decoder.refinement.as_ref());
             for (step, layers) in layers.iter_mut().enumerate() {
                 layers.push(LayerTrace {
                     output: scratch.x[step * d..][..d].to_vec(),
                     attention: self.attention[index].refined[step * each..][..each].to_vec(),
-                    coverage: coverage.map_or(Vec::new(), |sums| sums.maps(&self.grid, step)),
+                    coverage: coverage
+                        .map_or(Vec::new(), |(sums, refinement)| sums.maps(refinement, self.grid, step)),
                     refinement: coverage
                         .map_or(Vec::new(), |_| scratch.refinement[step * each..][..each].to_vec()),
                 });

@@ -58,6 +58,11 @@ pub(super) struct Dropped {
 }
 
 impl Dropped {
+    /// Nothing was followed.
+    pub(super) fn anything() -> Self {
+        Self { unfinished: Some(f32::INFINITY), ..Self::default() }
+    }
+
     /// The greatest sum that a formula of so many tokens can have if it was not found: sums only fall, so that it is at
     /// most that of its prefix that was dropped.
     pub(super) fn greatest_sum(&self, tokens: usize) -> f32 {

@@ -144,6 +144,7 @@ fn fixed_tokens_leave_the_best_formulas_that_have_them() {
         let grammar_on = seed % 2 == 0;
         let config = SearchConfig {
             beam: 700,
+            margin: None,
             max_length: 5,
             answers: 4,
             grammar: grammar_on,

@@ -1,4 +1,4 @@
-//! Matrix products and 3 x 3 convolutions over channels-last pictures: every pixel has its channels side by side.
+//! Matrix products, 3 x 3 and 5 x 5 convolutions over channels-last pictures: every pixel has its channels side by side.
 //!
 //! This file packs weights, checks every length and then hands pointers to the loops in `pixels` and `winograd`.
 
@@ -8,7 +8,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::pixels::{Direct, Product, panels};
-use super::transforms::{self, POINTS};
+use super::transforms::{self, POINTS, SIDE, SMALL_SIDE};
 use super::vector::{Plain, Vector};
 use super::winograd::{self, GROUP, Pixels, Winograd};
 use super::{Activation, Buffer, Kernels};
@@ -77,6 +77,8 @@ pub struct PackedConv {
     columns: usize,
     depth: usize,
     lanes: usize,
+    /// Of a tile of results, with [`Algorithm::Winograd`].
+    side: usize,
     /// For each tap or point the panels of a matrix; with [`Algorithm::Direct`] the taps lie within each panel.
     values: Buffer,
     bias: Buffer,
@@ -101,7 +103,7 @@ impl PackedConv {
         };
         let mut zeros = Buffer::default();
         zeros.at_least(depth).fill(0.0);
-        Self { algorithm, columns, depth, lanes, values, bias: padded_bias(bias, lanes), zeros }
+        Self { algorithm, columns, depth, lanes, side: SIDE, values, bias: padded_bias(bias, lanes), zeros }
     }
 
     /// Packs weights `[out, in, 3, 3]` with an output channel for each number of the bias.
@@ -123,6 +125,32 @@ impl PackedConv {
     /// Input channels.
     pub fn depth(&self) -> usize {
         self.depth
+    }
+}
+
+/// The weights of a 5 x 5 convolution with zeros around the picture, and a bias for each output channel.
+#[derive(Clone, Debug)]
+pub(crate) struct PackedConv5x5(PackedConv);
+
+impl PackedConv5x5 {
+    /// Packs weights `[out, in, 5, 5]` with an output channel for each number of the bias.
+    ///
+    /// # Panics
+    /// If there are not as many weights.
+    pub(crate) fn from_rows(kernels: &Kernels, weights: &[f32], bias: &[f32]) -> Self {
+        let (columns, lanes) = (bias.len(), kernels.pixels.lanes);
+        let depth = weights.len().checked_div(columns * 25).unwrap_or(0);
+        assert_eq!(weights.len(), columns * depth * 25, "weights of {columns} channels");
+        let points: Vec<_> = weights.as_chunks().0.iter().map(transforms::transform_weights_5x5).collect();
+        let (mut values, stride) = (Buffer::default(), depth * columns.next_multiple_of(lanes));
+        for (point, values) in values.at_least(POINTS * stride).chunks_exact_mut(stride.max(1)).enumerate() {
+            let weight = |column: usize, k: usize| points[column * depth + k][point];
+            values.copy_from_slice(&pack(columns, depth, lanes, weight));
+        }
+        let mut zeros = Buffer::default();
+        zeros.at_least(depth).fill(0.0);
+        let (algorithm, side, bias) = (Algorithm::Winograd, SMALL_SIDE, padded_bias(bias, lanes));
+        Self(PackedConv { algorithm, columns, depth, lanes, side, values, bias, zeros })
     }
 }
 
@@ -260,6 +288,29 @@ impl Kernels {
     pub fn conv3x3(
         &self,
         weights: &PackedConv,
+        input: (&[f32], usize),
+        sizes: &[(usize, usize)],
+        activation: Activation,
+        output: (&mut [f32], usize),
+    ) {
+        self.convolve(weights, input, sizes, activation, output);
+    }
+
+    /// A 5 x 5 convolution, otherwise as [`Self::conv3x3`].
+    pub(crate) fn conv5x5(
+        &self,
+        weights: &PackedConv5x5,
+        input: (&[f32], usize),
+        sizes: &[(usize, usize)],
+        activation: Activation,
+        output: (&mut [f32], usize),
+    ) {
+        self.convolve(&weights.0, input, sizes, activation, output);
+    }
+
+    fn convolve(
+        &self,
+        weights: &PackedConv,
         (input, input_stride): (&[f32], usize),
         sizes: &[(usize, usize)],
         activation: Activation,
@@ -282,7 +333,7 @@ impl Kernels {
                 output: output.as_mut_ptr(),
                 output_stride,
                 floor: activation.floor(),
-                places: winograd::places(sizes),
+                places: winograd::places(sizes, weights.side),
             };
             let length = winograd::scratch_length(depth, self.pixels.lanes);
             return self.split_rows(job.places.len().div_ceil(GROUP), 1, |groups| {

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use super::conv::{SCRATCH, TAPS, extent};
 use super::pixels::{REGISTERS, Tile, panels};
-use super::transforms::{self, POINTS};
+use super::transforms::{self, POINTS, SIDE};
 use super::vector::{Plain, Vector};
 use super::winograd::{self, Pixels, Place, spaced, transform_gradient, transform_window};
 use super::{Buffer, Kernels};
@@ -269,7 +269,7 @@ impl Kernels {
             depth,
             gradient: pixels(gradient, gradient_stride),
             columns,
-            places: winograd::places(sizes),
+            places: winograd::places(sizes, SIDE),
         };
         let lanes = self.pixels.lanes;
         let stride = columns.next_multiple_of(lanes);

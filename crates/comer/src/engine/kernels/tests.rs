@@ -183,6 +183,54 @@ proptest! {
 }
 
 #[test]
+fn convolutions_of_5_x_5_are_the_sums_written_out() {
+    let shapes: [(&[(usize, usize)], usize, usize); 5] = [
+        (&[(1, 1)], 1, 1),
+        (&[(4, 6), (4, 6)], 16, 32),
+        (&[(7, 9), (2, 3), (8, 30)], 16, 32),
+        (&[(5, 1), (1, 13)], 5, 17),
+        (&[(3, 8)], 50, 7),
+    ];
+    for kernels in all_kernels() {
+        for (sizes, depth, columns) in shapes {
+            let (count, input_stride, output_stride) = (pixels(sizes), depth + 2, columns + 1);
+            let (input, weights) = (noise(count * input_stride, 1), noise(columns * depth * 25, 2));
+            let bias = noise(columns, 3);
+            let packed = PackedConv5x5::from_rows(&kernels, &weights, &bias);
+            let mut output = vec![9.0; count * output_stride];
+            let (from, to) = ((&input[..], input_stride), (&mut output[..], output_stride));
+            kernels.conv5x5(&packed, from, sizes, Activation::Relu, to);
+            let mut start = 0;
+            for &(height, width) in sizes {
+                for (pixel, column) in
+                    (0..height * width).flat_map(|pixel| (0..=columns).map(move |column| (pixel, column)))
+                {
+                    let found = output[(start + pixel) * output_stride + column];
+                    if column == columns {
+                        assert_eq!(found, 9.0, "between the pixels");
+                        continue;
+                    }
+                    let mut sum = f64::from(bias[column]);
+                    for tap in 0..25 {
+                        let (y, x) = (pixel / width + tap / 5, pixel % width + tap % 5);
+                        if (2..height + 2).contains(&y) && (2..width + 2).contains(&x) {
+                            let from = (start + (y - 2) * width + x - 2) * input_stride;
+                            for k in 0..depth {
+                                sum += f64::from(input[from + k])
+                                    * f64::from(weights[(column * depth + k) * 25 + tap]);
+                            }
+                        }
+                    }
+                    let what = format!("{:?} {sizes:?} {pixel} {column}", kernels.isa());
+                    assert_close(found, sum.max(0.0), 25 * depth, &what);
+                }
+                start += height * width;
+            }
+        }
+    }
+}
+
+#[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     for kernels in all_kernels() {
         let (columns, depth, sizes) = (27, 60, [(9, 31), (30, 40), (5, 5)]);

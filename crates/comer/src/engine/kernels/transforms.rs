@@ -1,4 +1,4 @@
-//! The transforms of Winograd's F(4 x 4, 3 x 3) and of its backward pass.
+//! The transforms of Winograd's F(4 x 4, 3 x 3) and of its backward pass, and those of F(2 x 2, 5 x 5).
 //!
 //! `Y = A^T [(G g G^T) . (B^T d B)] A` for a 6 x 6 window `d` of the input and the 4 x 4 results `Y` in its middle
 //! (Lavin and Gray, 2016), with the points 0, a, -a, b, -b and infinity. `a = sqrt(1/2)` and `b = sqrt(2)` instead of
@@ -12,8 +12,10 @@ use std::f32::consts::{FRAC_1_SQRT_2, SQRT_2};
 
 use super::vector::Vector;
 
-/// Side of a tile of results.
+/// Side of a tile of results of a 3 x 3 convolution.
 pub(super) const SIDE: usize = 4;
+/// Side of a tile of results of a 5 x 5 convolution.
+pub(super) const SMALL_SIDE: usize = 2;
 /// Side of the window that a tile depends on.
 pub(super) const WINDOW: usize = SIDE + 2;
 /// Points at which the products are taken.
@@ -47,19 +49,22 @@ pub(super) unsafe fn window_line<V: Vector>(d: [V; WINDOW]) -> [V; WINDOW] {
     }
 }
 
-/// `A^T m` of one line.
+/// `A^T m` of one line, for tiles of the side `S`: [`SIDE`] or [`SMALL_SIDE`].
 #[inline(always)]
-pub(super) unsafe fn sum_line<V: Vector>(m: [V; WINDOW]) -> [V; SIDE] {
+pub(super) unsafe fn sum_line<V: Vector, const S: usize>(m: [V; WINDOW]) -> [V; S] {
     // SAFETY: the caller vouches for the instruction set.
     unsafe {
         let (even_a, odd_a) = (m[1].add(m[2]), m[1].sub(m[2]));
         let (even_b, odd_b) = (m[3].add(m[4]), m[3].sub(m[4]));
-        [
-            m[0].add(even_a).add(even_b),
-            odd_a.mul(V::splat(A)).mul_add(odd_b, V::splat(B)),
-            even_a.mul(V::splat(A2)).mul_add(even_b, V::splat(B2)),
-            m[5].mul_add(odd_a, V::splat(A2 * A)).mul_add(odd_b, V::splat(B2 * B)),
-        ]
+        let mut y = [m[0].add(even_a).add(even_b); S];
+        if S == SMALL_SIDE {
+            y[1] = m[5].mul_add(odd_a, V::splat(A)).mul_add(odd_b, V::splat(B));
+        } else {
+            y[1] = odd_a.mul(V::splat(A)).mul_add(odd_b, V::splat(B));
+            y[2] = even_a.mul(V::splat(A2)).mul_add(even_b, V::splat(B2));
+            y[3] = m[5].mul_add(odd_a, V::splat(A2 * A)).mul_add(odd_b, V::splat(B2 * B));
+        }
+        y
     }
 }
 
@@ -152,4 +157,28 @@ unsafe fn weight_gradient_line<V: Vector>(u: [V; WINDOW]) -> [V; 3] {
             u[5].mul_add(even_a, V::splat(A2 * NORM_A)).mul_add(even_b, V::splat(B2 * NORM_B)),
         ]
     }
+}
+
+/// `G g G^T` of 5 x 5 weights, row by row.
+pub(super) fn transform_weights_5x5(weights: &[f32; 25]) -> [f32; POINTS] {
+    let mut columns = [[0.0; 5]; WINDOW];
+    for x in 0..5 {
+        let column = weight_line_of_5(std::array::from_fn(|y| weights[5 * y + x]));
+        for y in 0..WINDOW {
+            columns[y][x] = column[y];
+        }
+    }
+    let mut points = [0.0; POINTS];
+    for y in 0..WINDOW {
+        points[y * WINDOW..][..WINDOW].copy_from_slice(&weight_line_of_5(columns[y]));
+    }
+    points
+}
+
+/// `G g` of one line of 5 weights.
+fn weight_line_of_5(g: [f32; 5]) -> [f32; WINDOW] {
+    let even_a = (g[0] + A2 * g[2] + A2 * A2 * g[4]) * NORM_A;
+    let even_b = (g[0] + B2 * g[2] + B2 * B2 * g[4]) * NORM_B;
+    let (odd_a, odd_b) = ((g[1] + A2 * g[3]) * A * NORM_A, (g[1] + B2 * g[3]) * B * NORM_B);
+    [g[0], even_a + odd_a, even_a - odd_a, even_b + odd_b, even_b - odd_b, g[4]]
 }

@@ -1,4 +1,5 @@
-//! 3 x 3 convolutions by Winograd's F(4 x 4, 3 x 3): 36 products for 16 results where the definition takes 144.
+//! 3 x 3 convolutions by Winograd's F(4 x 4, 3 x 3): 36 products for 16 results where the definition takes 144; and 5 x 5
+//! ones by F(2 x 2, 5 x 5): 36 products for 4 results where the definition takes 100.
 //!
 //! The arithmetic of it is in `transforms`.
 //!
@@ -12,7 +13,7 @@
 use std::ops::Range;
 
 use super::pixels::{LINE, REGISTERS, Tile, panels};
-use super::transforms::{POINTS, SIDE, WINDOW, gradient_line, sum_line, window_line};
+use super::transforms::{POINTS, SIDE, SMALL_SIDE, WINDOW, gradient_line, sum_line, window_line};
 use super::vector::Vector;
 
 /// Tiles that are worked on together: a multiple of every number of rows of a register tile.
@@ -28,15 +29,18 @@ pub(super) struct Place {
     width: usize,
     y: usize,
     x: usize,
+    /// How far the window reaches beyond the tile on each side.
+    reach: usize,
 }
 
-/// The tiles of pictures that lie one after the other.
-pub(super) fn places(sizes: &[(usize, usize)]) -> Vec<Place> {
+/// The tiles of pictures that lie one after the other; `side` is that of a tile.
+pub(super) fn places(sizes: &[(usize, usize)], side: usize) -> Vec<Place> {
     let mut places = Vec::new();
+    let reach = (WINDOW - side) / 2;
     let mut start = 0;
     for &(height, width) in sizes {
-        for y in (0..height).step_by(SIDE) {
-            places.extend((0..width).step_by(SIDE).map(|x| Place { start, height, width, y, x }));
+        for y in (0..height).step_by(side) {
+            places.extend((0..width).step_by(side).map(|x| Place { start, height, width, y, x, reach }));
         }
         start += height * width;
     }
@@ -129,7 +133,14 @@ pub(super) unsafe fn winograd_part<V: Vector, const THREE: usize, const TWO: usi
                 let width = panel.len() * V::LANES;
                 let first = panel.start * V::LANES;
                 // SAFETY: as above.
-                unsafe { transform_sums::<V>(job, place, sums.add(index * width), first, width) }
+                unsafe {
+                    let sums = sums.add(index * width);
+                    if place.reach == (WINDOW - SMALL_SIDE) / 2 {
+                        transform_sums::<V, SMALL_SIDE>(job, place, sums, first, width);
+                    } else {
+                        transform_sums::<V, SIDE>(job, place, sums, first, width);
+                    }
+                }
             }
         }
     }
@@ -197,8 +208,9 @@ pub(super) unsafe fn transform_window<V: Vector>(
     for i in 0..WINDOW {
         for j in 0..WINDOW {
             let (y, x) = (place.y + i, place.x + j);
-            if (1..=place.height).contains(&y) && (1..=place.width).contains(&x) {
-                let pixel = place.start + (y - 1) * place.width + x - 1;
+            let reach = place.reach;
+            if (reach..reach + place.height).contains(&y) && (reach..reach + place.width).contains(&x) {
+                let pixel = place.start + (y - reach) * place.width + x - reach;
                 pixels[i][j] = input.values.wrapping_add(pixel * input.stride);
             }
         }
@@ -246,7 +258,7 @@ unsafe fn window_lanes<V: Vector>(
 
 /// `A^T m A` of a tile for the `width` columns from `first` on, with bias and floor, into the pixels that exist.
 #[inline(always)]
-unsafe fn transform_sums<V: Vector>(
+unsafe fn transform_sums<V: Vector, const S: usize>(
     job: &Winograd,
     place: &Place,
     sums: *const f32,
@@ -260,16 +272,30 @@ unsafe fn transform_sums<V: Vector>(
     unsafe {
         let output = job.output.add((place.start + place.y * place.width + place.x) * job.output_stride);
         for c in (0..whole).step_by(V::LANES) {
-            sum_lanes::<V>(job, place, sums.add(c), stride, job.bias.add(first + c), output.add(first + c));
+            sum_lanes::<V, S>(
+                job,
+                place,
+                sums.add(c),
+                stride,
+                job.bias.add(first + c),
+                output.add(first + c),
+            );
         }
         for c in whole..count {
-            sum_lanes::<f32>(job, place, sums.add(c), stride, job.bias.add(first + c), output.add(first + c));
+            sum_lanes::<f32, S>(
+                job,
+                place,
+                sums.add(c),
+                stride,
+                job.bias.add(first + c),
+                output.add(first + c),
+            );
         }
     }
 }
 
 #[inline(always)]
-unsafe fn sum_lanes<V: Vector>(
+unsafe fn sum_lanes<V: Vector, const S: usize>(
     job: &Winograd,
     place: &Place,
     sums: *const f32,
@@ -279,21 +305,21 @@ unsafe fn sum_lanes<V: Vector>(
 ) {
     // SAFETY: the caller vouches for `V::LANES` channels behind every pointer.
     unsafe {
-        let mut half = [[V::splat(0.0); WINDOW]; SIDE];
+        let mut half = [[V::splat(0.0); WINDOW]; S];
         for j in 0..WINDOW {
             let mut column = [V::splat(0.0); WINDOW];
             for i in 0..WINDOW {
                 column[i] = V::load(sums.add((i * WINDOW + j) * stride));
             }
-            let column = sum_line(column);
-            for i in 0..SIDE {
+            let column = sum_line::<V, S>(column);
+            for i in 0..S {
                 half[i][j] = column[i];
             }
         }
         let (bias, floor) = (V::load(bias), V::splat(job.floor));
-        for i in 0..SIDE.min(place.height - place.y) {
-            let row = sum_line(half[i]);
-            for j in 0..SIDE {
+        for i in 0..S.min(place.height - place.y) {
+            let row = sum_line::<V, S>(half[i]);
+            for j in 0..S {
                 if place.x + j < place.width {
                     let to = output.add((i * place.width + j) * job.output_stride);
                     row[j].add(bias).at_least(floor).store(to);
