@@ -1,6 +1,6 @@
 """The encoder beside ONNX Runtime and PyTorch in one run, on the same image sizes.
 
-    pip install numpy onnx onnxruntime torch
+    pip install numpy onnx onnxruntime torch             # torch may be left out
     cargo bench -p comer --bench encoder --no-run        # prints the path of the program
     python benches/against.py PROGRAM
     python benches/against.py PROGRAM --isa avx2 --threads 2
@@ -18,9 +18,13 @@ import time
 import numpy as np
 import onnx
 import onnxruntime
-import torch
 from onnx import TensorProto, helper, numpy_helper
-from torch.nn import functional as F
+
+try:
+    import torch
+    from torch.nn import functional as F
+except ModuleNotFoundError:
+    torch = None
 
 SIZES = [(384, 128), (265, 95), (668, 172)]
 GROWTH, LAYERS, WIDTH = 24, 16, 256
@@ -134,13 +138,15 @@ def main():
     arguments = arguments.parse_args()
     clock = time.process_time if arguments.threads == 1 else time.perf_counter
     weights = random_weights()
-    rivals = {"PyTorch": Pytorch(weights, arguments.threads), "ONNX Runtime": OnnxRuntime(weights, arguments.threads)}
+    rivals = {"ONNX Runtime": OnnxRuntime(weights, arguments.threads)}
     images = {size: np.random.default_rng(2).random((1, 1, size[1], size[0]), np.float32) for size in SIZES}
-    outputs = [rivals["ONNX Runtime"].session.run(None, {"image": images[SIZES[1]]})[0]]
-    with torch.inference_mode():
-        plain = next(iter(rivals["PyTorch"].weights.values()))
-        outputs.append(rivals["PyTorch"].forward(torch.from_numpy(images[SIZES[1]]), plain).numpy())
-    assert np.abs(outputs[0] - outputs[1]).max() < 1e-3 * np.abs(outputs[0]).max(), "the networks differ"
+    if torch:
+        rivals["PyTorch"] = Pytorch(weights, arguments.threads)
+        expected = rivals["ONNX Runtime"].session.run(None, {"image": images[SIZES[1]]})[0]
+        with torch.inference_mode():
+            plain = next(iter(rivals["PyTorch"].weights.values()))
+            found = rivals["PyTorch"].forward(torch.from_numpy(images[SIZES[1]]), plain).numpy()
+        assert np.abs(expected - found).max() < 1e-3 * np.abs(expected).max(), "the networks differ"
 
     command = [arguments.program, "--json", "--rounds", "2", "--threads", str(arguments.threads)]
     command += ["--isa", arguments.isa] if arguments.isa else []
@@ -153,7 +159,8 @@ def main():
                 times[name] = 1000 * min(rival.run(images[size], clock) for _ in range(2))
             for name, spent in times.items():
                 best[name, size] = min(best.get((name, size), spent), spent)
-    print(f"onnxruntime {onnxruntime.__version__}, torch {torch.__version__}, {arguments.threads} thread(s)")
+    versions = [f"onnxruntime {onnxruntime.__version__}", f"torch {torch.__version__}" if torch else "no torch"]
+    print(f"{', '.join(versions)}, {arguments.threads} thread(s)")
     print(f"{'ms':14}" + "".join(f"{f'{w} x {h}':>14}" for w, h in SIZES))
     for name in ["comer", *rivals]:
         print(f"{name:14}" + "".join(f"{best[name, size]:14.1f}" for size in SIZES))
