@@ -184,8 +184,8 @@ proptest! {
 
 #[test]
 fn convolutions_of_5_x_5_are_the_sums_written_out() {
-    let shapes: [(&[(usize, usize)], usize, usize); 5] = [
-        (&[(1, 1)], 1, 1),
+    let shapes = [
+        (&[(1, 1)][..], 1, 1),
         (&[(4, 6), (4, 6)], 16, 32),
         (&[(7, 9), (2, 3), (8, 30)], 16, 32),
         (&[(5, 1), (1, 13)], 5, 17),
