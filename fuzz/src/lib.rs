@@ -9,7 +9,14 @@ pub fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
         let place = (zip.len() as u32).to_le_bytes();
         let size = (content.len() as u32).to_le_bytes();
         let name_size = (name.len() as u16).to_le_bytes();
-        let head = [&[20, 0, 0, 0, 0, 0, 0, 0, 33, 0][..], &crc32(content).to_le_bytes(), &size, &size, &name_size, &[0, 0]];
+        let head = [
+            &[20, 0, 0, 0, 0, 0, 0, 0, 33, 0][..],
+            &crc32(content).to_le_bytes(),
+            &size,
+            &size,
+            &name_size,
+            &[0, 0],
+        ];
         let head = head.concat();
         zip.extend([b"PK\x03\x04", &head[..], name.as_bytes(), content].concat());
         directory.extend([b"PK\x01\x02\x14\x00", &head[..], &[0; 10], &place, name.as_bytes()].concat());
