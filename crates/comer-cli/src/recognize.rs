@@ -40,6 +40,9 @@ pub struct Arguments {
     /// Print tokens separated by spaces instead of compact LaTeX.
     #[arg(long, conflicts_with = "json")]
     tokens: bool,
+    /// Print MathML instead of LaTeX.
+    #[arg(long, conflicts_with_all = ["json", "tokens"])]
+    mathml: bool,
     /// Print one JSON object per input.
     #[arg(long)]
     json: bool,
@@ -148,15 +151,20 @@ fn format(
         Ok(recognition) => {
             for formula in recognition.candidates() {
                 let prefix = if several { format!("{name}\t") } else { String::new() };
-                let _ = writeln!(lines, "{prefix}{}", text(formula, arguments.tokens));
+                let _ = writeln!(lines, "{prefix}{}", text(formula, arguments));
             }
         }
     }
     lines
 }
 
-fn text(candidate: &Candidate, tokens: bool) -> String {
-    if tokens { candidate.tokenized() } else { candidate.latex.clone() }
+fn text(candidate: &Candidate, arguments: &Arguments) -> String {
+    if arguments.tokens {
+        return candidate.tokenized();
+    }
+    // Ill-formed LaTeX, which is possible only without the grammar, stays LaTeX.
+    let mathml = arguments.mathml.then(|| comer_eval::mathml::mathml(&candidate.latex).ok()).flatten();
+    mathml.unwrap_or_else(|| candidate.latex.clone())
 }
 
 fn milliseconds(time: Duration) -> f64 {

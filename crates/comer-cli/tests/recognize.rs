@@ -227,6 +227,9 @@ fn latex_is_compact_and_tokens_are_printed_on_request() {
     };
     assert_eq!(run(&[]), "x = \\frac{-b + \\sqrt{b^{2} - 4ac}}{2a}\n");
     assert_eq!(run(&["--tokens"]), "x = \\frac { - b + \\sqrt { b ^ { 2 } - 4 a c } } { 2 a }\n");
+    let mathml = run(&["--mathml"]);
+    assert!(mathml.starts_with("<math ") && mathml.contains("<msqrt "), "{mathml}");
+    assert_eq!(run(&["--prefix", "X="]), "X = \\frac{-b + \\sqrt{b^{2} - 4ac}}{2a}\n");
 }
 
 #[test]

@@ -29,6 +29,12 @@ addEventListener('click', (event) => {
   }
 });
 
+ink.engine.info().then(({ local }) => {
+  if (local) {
+    byId('privacy').textContent = 'What you write is recognised in this browser and sent to nobody. The history is kept in this browser.';
+  }
+}, () => {}); // A server that does not answer is reported by the first reading.
+
 byId('help-open').addEventListener('click', () => byId('help').showModal());
 
 addEventListener('keydown', (event) => {

@@ -31,12 +31,13 @@ export const TEMPLATE = `
       ${button('zoom-in', 'Zoom in', 'Zoom in (+)', '<path d="M5 12h14M12 5v14"/>')}
     </div>
     <div class="picture" id="picture" hidden>
-      <div class="frame"><canvas role="img" aria-label="The picture that is read"></canvas><svg class="outline" aria-hidden="true"><path class="shade"/><path/></svg><p class="no-preview" hidden></p></div>
+      <div class="frame"><canvas role="img" aria-label="The picture that is read"></canvas><svg class="outline" aria-hidden="true"><path class="shade"/><path/><path class="place"/></svg><img class="seen" alt="What the network saw: white ink on black" hidden><p class="no-preview" hidden></p></div>
       <div class="bar" role="toolbar" aria-label="Picture">
         <button type="button" data-picture="left">Turn left</button>
         <button type="button" data-picture="right">Turn right</button>
         <button type="button" data-picture="perspective" aria-pressed="false" title="Move each corner by itself, to straighten a photo taken at an angle">Perspective</button>
         <button type="button" data-picture="reset" disabled>Whole picture</button>
+        <button type="button" data-picture="seen" aria-pressed="false" disabled title="The picture as the network sees it">What was read</button>
       </div>
     </div>
     <p class="drop" aria-hidden="true">Drop it here</p>

@@ -192,7 +192,7 @@ export class ComerInk extends HTMLElement {
       this.#surface.strokes = strokes;
     }
     this.#surface.unread = view.unread;
-    this.#stage.show(picture);
+    this.#stage.show(picture, view.reading);
     this.#id('hint').hidden = strokes.length > 0 || Boolean(picture) || this.#surface.isDrawing;
     this.#id('undo').disabled = !session.canUndo;
     this.#id('redo').disabled = !session.canRedo;
@@ -221,10 +221,12 @@ export class ComerInk extends HTMLElement {
 
   /** Highlights a symbol with all of its strokes; -1 highlights nothing. */
   #light(token) {
-    const { reading, shown, edit, strokes } = this.#session.current;
+    const { reading, shown, edit, strokes, picture } = this.#session.current;
     const lit = token >= 0 && reading && shown === 0 && !edit;
     this.#panel.light(lit ? token : null);
     this.#surface.light(lit ? strokesOf(reading, strokes, token) : null);
+    const box = lit && picture?.sentSize && reading.boxes?.[token];
+    this.#stage.light(box ? box.map((side, index) => side / picture.sentSize[index % 2]) : null);
   }
 
   #listenToSurface() {

@@ -1,18 +1,23 @@
 // The recogniser behind one interface, so that the page does not depend on where it runs.
 //
 // An engine has:
-//   info()                             -> { constraints, explain }    what it supports
+//   info()                             -> { constraints, explain, local }    what it supports; whether input stays in the browser
 //   recognizeStrokes(strokes, options) -> Reading
 //   recognizeImage(blob, options)      -> Reading
 //   mathml(latex)                      -> string
 // Options: { nbest, signal, constraints }. `constraints` is { prefix: [token, ...] }: the formula starts with these tokens.
-// A Reading is { formulas, milliseconds, strokes, regions }:
+// A Reading is { formulas, milliseconds, strokes, regions, boxes, image, found, warnings }; the last five may be missing:
 //   formulas: [{ latex, tokens: [{ text, confidence, alternatives }], confidence, mathml }], the best one first;
 //   strokes:  for each token of the best formula its attention to each stroke, or null;
+//   boxes:    for each token its place in the picture [left, top, right, bottom] in pixels, or null;
+//   image:    what the network saw, as a data URL, or null;
+//   found:    where the formulas of a picture with several are [{ latex, box }], or null; `formulas` are those of the first;
+//   warnings: what to check [{ code, message }];
 //   regions:  connected ink in the network's image [{ left, top, width, height, unread }], or null.
 // Failures are EngineErrors.
 
+import { DefaultEngine } from './default-engine.js';
 import { ServerEngine } from './server-engine.js';
 
-/** The engine for a page: the server at `url`, by default the one that served this module. */
-export const openEngine = (url) => new ServerEngine(url || new URL('.', import.meta.url).href);
+/** The engine for a page: the server at `url`, or else the default one of where this module came from. */
+export const openEngine = (url) => (url ? new ServerEngine(url) : new DefaultEngine(new URL('.', import.meta.url).href));

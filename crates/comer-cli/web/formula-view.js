@@ -5,9 +5,25 @@ import { say } from './speech.js';
 const LARGEST = 38;
 const SMALLEST = 17;
 
+/** What tables of MathML are laid out with. */
+const LAYOUT = /^(text-align|justify-items|padding-left|padding-right|width)$/;
+
+/** Sets the layout of table cells from their attribute, which the page's policy does not let a document have. */
+function layOut(math) {
+  for (const cell of math.querySelectorAll('[data-style]')) {
+    for (const [name, value = ''] of cell.dataset.style.split(';').map((part) => part.split(':').map((word) => word.trim()))) {
+      if (LAYOUT.test(name)) {
+        cell.style.setProperty(name, value);
+      }
+    }
+    cell.removeAttribute('data-style');
+  }
+  return math;
+}
+
 /** A `<math>` element from text. An imported history is foreign text: nothing but MathML without links and handlers is left. */
 export function mathElement(text) {
-  const math = new DOMParser().parseFromString(text, 'text/html').querySelector('math');
+  const math = new DOMParser().parseFromString(text.replace(/ style="/g, ' data-style="'), 'text/html').querySelector('math');
   if (!math) {
     return document.createElement('span');
   }
@@ -21,7 +37,7 @@ export function mathElement(text) {
       }
     }
   }
-  return document.importNode(math, true);
+  return layOut(document.importNode(math, true));
 }
 
 export const spoken = (mathml) => say(mathElement(mathml)).replace(/\s+/g, ' ').trim();

@@ -1,10 +1,12 @@
 // A picture on the surface, with handles to crop, turn and straighten it. Sends `change` {crop} when a handle is let go.
 
-import { isWhole, turned, turnedCorners, WHOLE } from './picture-warp.js';
+import { isWhole, projection, turned, turnedCorners, WHOLE } from './picture-warp.js';
 
 const CORNERS = ['Top left corner', 'Top right corner', 'Bottom right corner', 'Bottom left corner'];
 /** The least share of the picture between two handles. */
 const LEAST = 0.03;
+/** The share of the picture around a formula that is kept when it is cropped to. */
+const MARGIN = 0.02;
 
 const between = (value, low, high) => Math.min(high, Math.max(low, value));
 
@@ -13,6 +15,10 @@ export class PictureStage extends EventTarget {
   #canvas;
   #shade;
   #outline;
+  #lit;
+  #seen;
+  #found = null;
+  #buttons = [];
   #handles;
   #picture = null;
   #crop = WHOLE;
@@ -23,15 +29,17 @@ export class PictureStage extends EventTarget {
     super();
     this.#place = place;
     this.#canvas = place.querySelector('canvas');
-    [this.#shade, this.#outline] = place.querySelectorAll('.outline path');
+    [this.#shade, this.#outline, this.#lit] = place.querySelectorAll('.outline path');
+    this.#seen = place.querySelector('.seen');
     this.#handles = CORNERS.map((name, index) => this.#handle(name, index));
     place.querySelector('.frame').append(...this.#handles);
     place.querySelectorAll('[data-picture]').forEach((button) => button.addEventListener('click', () => this.#act(button.dataset.picture)));
     new ResizeObserver(() => this.#layout()).observe(place);
   }
 
-  /** Shows a picture {name, source, crop}, or none. Without `source` the browser cannot show it. */
-  show(picture) {
+  /** Shows a picture {name, source, crop, sentSize}, or none, with what its reading found. Without `source` the browser cannot show it. */
+  show(picture, reading) {
+    this.#showSeen(reading?.image ?? null);
     this.#place.hidden = !picture;
     const source = picture?.source ?? null;
     const crop = picture?.crop ?? WHOLE;
@@ -50,6 +58,7 @@ export class PictureStage extends EventTarget {
       [this.#canvas.width, this.#canvas.height] = [image.width, image.height];
       this.#canvas.getContext('2d').drawImage(image, 0, 0);
     }
+    this.#showFound(reading?.found ?? null, picture?.sentSize);
     this.#layout();
   }
 
@@ -60,8 +69,71 @@ export class PictureStage extends EventTarget {
       this.#change({ turns: (turns + direction + 4) % 4, corners: turnedCorners(corners, direction) });
     } else if (name === 'reset') {
       this.#change(WHOLE);
+    } else if (name === 'seen') {
+      this.#seen.hidden = !this.#seen.hidden;
+      this.#showSeen(this.#seen.getAttribute('src'));
     } else {
       this.#setPerspective(!this.#perspective);
+    }
+  }
+
+  #showSeen(address) {
+    const button = this.#place.querySelector('[data-picture="seen"]');
+    this.#seen.hidden ||= !address;
+    if (address && this.#seen.getAttribute('src') !== address) {
+      this.#seen.src = address;
+    }
+    button.disabled = !address;
+    button.setAttribute('aria-pressed', !this.#seen.hidden);
+  }
+
+  /** Frames a part of what was sent: left, top, right and bottom as shares of its size; null frames nothing. */
+  light(box) {
+    if (!box || !this.#picture) {
+      this.#lit.removeAttribute('d');
+      return;
+    }
+    const points = this.#cornersOf(box).map(([x, y]) => `${this.box.left + x * this.box.width} ${this.box.top + y * this.box.height}`);
+    this.#lit.setAttribute('d', `M${points.join('L')}Z`);
+  }
+
+  /** The corners of a part of what was sent, as shares of the turned picture's size. */
+  #cornersOf([left, top, right, bottom]) {
+    const [a, b, c, d, e, f, g, h] = projection(this.#crop.corners);
+    return [[left, top], [right, top], [right, bottom], [left, bottom]].map(([u, v]) => {
+      const scale = 1 / (g * u + h * v + 1);
+      return [(a * u + b * v + c) * scale, (d * u + e * v + f) * scale];
+    });
+  }
+
+  /** Several formulas: a button on each crops the picture to it. */
+  #showFound(found, size) {
+    if (this.#found === found) {
+      return;
+    }
+    this.#found = found;
+    this.#buttons.forEach(({ button }) => button.remove());
+    this.#buttons = !found || !size ? [] : found.map(({ latex, box }, index) => {
+      const share = box.map((side, axis) => between(side / size[axis % 2] + (axis < 2 ? -MARGIN : MARGIN), 0, 1));
+      const button = document.createElement('button');
+      Object.assign(button, { type: 'button', className: 'found', title: 'Read this formula alone' });
+      button.setAttribute('aria-label', `Formula ${index + 1}, ${latex}: read it alone`);
+      button.addEventListener('click', () => this.#change({ ...this.#crop, corners: this.#cornersOf(share) }));
+      return { button, share };
+    });
+    this.#canvas.after(...this.#buttons.map(({ button }) => button));
+  }
+
+  #placeFound() {
+    for (const { button, share } of this.#buttons) {
+      const corners = this.#cornersOf(share);
+      const [left, top] = [0, 1].map((axis) => Math.min(...corners.map((corner) => corner[axis])));
+      const [right, bottom] = [0, 1].map((axis) => Math.max(...corners.map((corner) => corner[axis])));
+      const { box } = this;
+      Object.assign(button.style, {
+        left: `${box.left + left * box.width}px`, top: `${box.top + top * box.height}px`,
+        width: `${(right - left) * box.width}px`, height: `${(bottom - top) * box.height}px`,
+      });
     }
   }
 
@@ -88,6 +160,7 @@ export class PictureStage extends EventTarget {
     [style.left, style.top, style.width, style.height] = [this.box.left, this.box.top, ...size].map((value) => `${value}px`);
     this.#place.querySelector('[data-picture="reset"]').disabled = isWhole(this.#crop);
     this.#drawHandles();
+    this.#placeFound();
   }
 
   #drawHandles() {

@@ -8,6 +8,9 @@ import { FormulaView, mathElement, namedMath, publicMathml, spoken } from './for
 import { tokenize } from './latex.js';
 import { doubtfulTokens, percent, sureness, tokenAlternatives } from './reading.js';
 
+/** Warnings of the engine that nothing else on the page shows. */
+const SHOWN_WARNINGS = ['no_formula', 'too_small'];
+
 function element(name, text, attributes = {}) {
   const made = document.createElement(name);
   made.textContent = text;
@@ -103,6 +106,10 @@ export class ResultPanel extends EventTarget {
         const sure = element('span', sureness(formula.confidence), { class: 'sureness', title: `${figure} sure` });
         sure.append(element('span', `, ${figure}`, { class: 'visually-hidden' }));
         parts.push(sure);
+        if (reading?.found) {
+          parts.push(` · ${reading.found.length} formulas found: choose one in the picture`);
+        }
+        parts.push(...(reading?.warnings ?? []).filter(({ code }) => SHOWN_WARNINGS.includes(code)).map(({ message: warning }) => ` · ${warning}`));
         if (unread.length) {
           parts.push(` · ${unread.length === 1 ? '1 stroke was' : `${unread.length} strokes were`} not read`);
         }

@@ -9,6 +9,10 @@ const formulaOf = ({ latex, tokens, confidence, mathml }) => ({
   mathml: mathml ?? '',
 });
 
+/** The formulas of a picture with several. */
+const foundIn = ({ formulas = [] }) => (formulas.length < 2 ? null
+  : formulas.map(({ latex, box: { left, top, right, bottom } }) => ({ latex, box: [left, top, right, bottom] })));
+
 export class ServerEngine {
   #url;
   #info;
@@ -27,7 +31,7 @@ export class ServerEngine {
     try {
       const description = await (await this.#fetch('openapi.json', {})).json();
       const names = (description.paths['/api/recognize'].post.parameters ?? []).map(({ name }) => name);
-      return { constraints: names.includes('constraints'), explain: names.includes('explain') };
+      return Object.fromEntries(['constraints', 'explain', 'formulas'].map((name) => [name, names.includes(name)]));
     } catch (error) {
       this.#info = undefined;
       throw error;
@@ -38,12 +42,14 @@ export class ServerEngine {
     return this.#recognize(JSON.stringify({ strokes }), 'application/json', options);
   }
 
-  recognizeImage(blob, options = {}) {
-    return this.#recognize(blob, blob.type.startsWith('image/') ? blob.type : 'application/octet-stream', options);
+  async recognizeImage(blob, options = {}) {
+    const { formulas } = await this.info().catch(() => ({}));
+    const type = blob.type.startsWith('image/') ? blob.type : 'application/octet-stream';
+    return this.#recognize(blob, type, options, { image: 1, ...(formulas && { formulas: 'auto' }) });
   }
 
-  async #recognize(body, type, { nbest = 5, signal, constraints }) {
-    const query = new URLSearchParams({ nbest, alignment: 1, mathml: 1 });
+  async #recognize(body, type, { nbest = 5, signal, constraints }, more = {}) {
+    const query = new URLSearchParams({ nbest, alignment: 1, mathml: 1, ...more });
     if (constraints) {
       query.set('constraints', JSON.stringify(constraints));
     }
@@ -54,6 +60,10 @@ export class ServerEngine {
       milliseconds: answer.milliseconds,
       strokes: answer.alignment?.strokes ?? null,
       regions: answer.ink?.regions ?? null,
+      boxes: answer.alignment?.boxes ?? null,
+      image: answer.image ?? null,
+      found: foundIn(answer),
+      warnings: answer.warnings ?? [],
     };
   }
 

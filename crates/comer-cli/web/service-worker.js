@@ -5,7 +5,7 @@ const CACHE = 'comer-shell';
 
 /** All files of the page, relative to this one. */
 const FILES = [
-  './', 'app.js', 'comer-ink-template.js', 'comer-ink.css', 'comer-ink.js', 'controls.css', 'engine-error.js', 'engine.js', 'export.js', 'formula-view.js',
+  './', 'app.js', 'comer-ink-template.js', 'comer-ink.css', 'comer-ink.js', 'controls.css', 'default-engine.js', 'engine-error.js', 'engine.js', 'export.js', 'formula-view.js',
   'history-store.js', 'history.js', 'icon-maskable.svg', 'icon.svg', 'ink-surface.js', 'ink.js', 'latex.js', 'manifest.webmanifest',
   'picture-stage.js', 'picture-warp.js', 'pictures.js', 'reading.js', 'result-panel.js', 'server-engine.js', 'session.js',
   'shortcuts.js', 'speech.js', 'style.css', 'theme.js', 'toast.js', 'undo.js', 'viewport.js',

@@ -181,7 +181,9 @@ export class Session extends EventTarget {
   async #sent(picture) {
     if (!picture.sent) {
       const asItCame = !picture.source || (isWhole(picture.crop) && !picture.shrunk && picture.file.size <= 4 << 20);
-      picture.sent = asItCame ? picture.file : await toBlob(extract(picture.source, picture.crop));
+      const canvas = asItCame ? picture.source : extract(picture.source, picture.crop);
+      picture.sentSize = canvas && [canvas.width, canvas.height];
+      picture.sent = asItCame ? picture.file : await toBlob(canvas);
     }
     return picture.sent;
   }

@@ -7,6 +7,7 @@ const SIGNS = {
   '∪': 'union', '∩': 'intersection', '∀': 'for all', '∃': 'there exists', '∂': 'partial', '∇': 'nabla', '∠': 'angle', '⊥': 'perpendicular to',
   '(': 'open parenthesis', ')': 'close parenthesis', '[': 'open bracket', ']': 'close bracket', '{': 'open brace', '}': 'close brace',
   '|': 'bar', '!': 'factorial', ',': 'comma', '.': 'point', ':': 'colon', '…': 'dots', '⋯': 'dots', '′': 'prime', '″': 'double prime',
+  'ℝ': 'the real numbers', 'ℕ': 'the natural numbers', 'ℤ': 'the integers', 'ℚ': 'the rational numbers', 'ℂ': 'the complex numbers',
   "'": 'prime', '%': 'percent', sin: 'sine', cos: 'cosine', tan: 'tangent', log: 'log', ln: 'natural log', lim: 'limit',
 };
 

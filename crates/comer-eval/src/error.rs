@@ -1,5 +1,6 @@
 //! The errors of this crate.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// A result whose error is [`Error`].
@@ -17,7 +18,7 @@ pub enum Error {
         /// The token itself.
         token: String,
         /// What is wrong with it.
-        reason: &'static str,
+        reason: Cow<'static, str>,
     },
     /// A line of a label graph file cannot be parsed.
     #[error("label graph line {line}: found {found:?}, expected {expected}")]

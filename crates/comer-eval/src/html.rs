@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::mathml::{escaped, mathml};
+use crate::mathml::{escaped, mathml_in_html};
 use crate::report::{LengthRates, Report};
 use crate::score::{FileScore, Protocol};
 
@@ -207,7 +207,7 @@ fn formula(heading: &str, text: Option<&str>, unreadable: Option<&str>, out: &mu
     match text {
         None => out.push_str("<p><i>none</i></p>\n"),
         Some(text) => {
-            match mathml(text) {
+            match mathml_in_html(text) {
                 Ok(math) if text.len() <= MAX_SHOWN => {
                     let _ = writeln!(out, "{math}");
                 }

@@ -27,9 +27,11 @@ pub fn parse(formula: &str, dialect: Dialect) -> Result<Expression> {
     let stop = table.row_end[0];
     match table.tokens.get(stop) {
         None => Ok(table.expression()),
-        Some(token) => {
-            Err(Error::Formula { position: stop + 1, token: token.text.into(), reason: table.reason(stop) })
-        }
+        Some(token) => Err(Error::Formula {
+            position: stop + 1,
+            token: token.text.into(),
+            reason: table.reason(stop).into(),
+        }),
     }
 }
 

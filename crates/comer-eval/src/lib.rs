@@ -7,10 +7,10 @@
 //! | count the differences of two graphs, or of two token sequences | [`compare`], [`metrics`] |
 //! | score every file of a set by each protocol | [`score`] |
 //! | summarise a run, compare two runs | [`report`], [`bootstrap`] |
-//! | write reports as Markdown, HTML and JSON | [`markdown`], [`html`], [`mathml`], [`run_folder`] |
+//! | write reports as Markdown, HTML and JSON | [`markdown`], [`html`], [`run_folder`] |
 //! | read predictions, ground truth and data sets | [`files`], [`dataset`] |
 //! | convert raw LaTeX to training captions | [`caption`] |
-//! | render a formula as LaTeX would display it, as MathML | [`display`] |
+//! | convert LaTeX to MathML | [`mathml`] |
 //!
 //! Text only: no tensors, no image decoding.
 
@@ -19,7 +19,6 @@ pub mod bootstrap;
 pub mod caption;
 pub mod compare;
 pub mod dataset;
-pub mod display;
 pub mod error;
 pub mod expression;
 pub mod files;

@@ -4,8 +4,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use comer::{Alignment, Candidate, Image};
-use comer_eval::display::display;
-use comer_eval::mathml::escaped;
+use comer_eval::mathml::{escaped, mathml};
 
 /// The side of a cell in pixels of the image.
 const CELL: usize = 16;
@@ -17,7 +16,7 @@ pub fn html(image: &Image, best: &Candidate, alignment: &Alignment) -> String {
     // All results of a notebook share one document.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let id = format!("comer-ink-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-    let formula = display(&best.latex).unwrap_or_else(|_| format!("<code>{}</code>", escaped(&best.latex)));
+    let formula = mathml(&best.latex).unwrap_or_else(|_| format!("<code>{}</code>", escaped(&best.latex)));
     let (width, height) = (image.width(), image.height());
     let mut out = format!(
         "<div style=\"display:inline-block;background:#fff;color:#10121a;padding:8px;max-width:100%\">\

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use comer_eval::display::display;
+use comer_eval::mathml::mathml;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ impl Candidate {
     /// The formula as a MathML element.
     #[getter]
     fn mathml(&self) -> PyResult<String> {
-        display(&self.0.latex).map_err(evaluation_exception)
+        mathml(&self.0.latex).map_err(evaluation_exception)
     }
 
     /// The LaTeX tokens, such as \frac, {, x.

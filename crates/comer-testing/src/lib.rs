@@ -3,6 +3,7 @@
 
 pub mod browser;
 mod clock;
+pub mod file_server;
 mod golden;
 pub mod http;
 pub mod load;

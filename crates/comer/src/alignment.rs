@@ -3,6 +3,7 @@
 //! The search does not record attention. Once it has found a formula, the decoder is given the formula's tokens again and
 //! its attention is recorded, so that a recognition without alignment costs nothing extra.
 
+mod boxes;
 mod ink;
 mod strokes;
 
@@ -12,6 +13,7 @@ use crate::engine::Features;
 use crate::engine::decoder_state::DecoderState;
 use crate::engine::trace::{LayerTrace, StepTrace};
 use crate::error::Result;
+use crate::ink::Point;
 use crate::input::Input;
 use crate::token::{EOS, Token, TokenId};
 use crate::vocab::Vocab;
@@ -75,6 +77,28 @@ pub struct Alignment {
     pub ink: InkCoverage,
     /// How each direction writes the formula, left to right first. Empty unless [`AlignmentDetail::Full`] was asked for.
     pub passes: Vec<Pass>,
+}
+
+impl Alignment {
+    /// The part of [`Input::image`] that a token was read from: left, top, right and bottom in pixels. `None` if there is no
+    /// such token.
+    pub fn token_box(&self, token: usize) -> Option<[usize; 4]> {
+        let attention = self.attention.get(token)?;
+        Some(boxes::token_box(attention, self.width, &self.ink.regions))
+    }
+
+    /// As [`Self::token_box`], in the coordinates of the source of `input`: pixels of an image, units of ink.
+    pub fn token_box_in_source(&self, token: usize, input: &Input) -> Option<[f64; 4]> {
+        let [left, top, right, bottom] = self.token_box(token)?.map(|side| side as f64);
+        let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
+        let corners = corners.map(|(x, y)| input.to_source(Point { x, y }));
+        let ends = |axis: fn(&Point) -> f64| {
+            let ends = |(low, high): (f64, f64), point| (low.min(axis(point)), high.max(axis(point)));
+            corners.iter().fold((f64::INFINITY, f64::NEG_INFINITY), ends)
+        };
+        let ((left, right), (top, bottom)) = (ends(|point| point.x), ends(|point| point.y));
+        Some([left, top, right, bottom])
+    }
 }
 
 /// How one direction writes the formula.

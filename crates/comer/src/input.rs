@@ -133,6 +133,24 @@ impl Input {
         Self::fitted(image, None, mapping)
     }
 
+    /// An image of any kind as red, green, blue and alpha in rows from the top, four bytes per pixel: what is on a screen or
+    /// a canvas.
+    #[cfg(feature = "decode")]
+    pub fn from_rgba(width: usize, height: usize, rgba: &[u8]) -> Result<Self> {
+        if width.checked_mul(height).and_then(|area| area.checked_mul(4)) != Some(rgba.len()) {
+            let reason = format!("has {} bytes, expected width x height x 4", rgba.len());
+            return Err(Error::Image { width, height, reason });
+        }
+        let size = (width as u32, height as u32);
+        let pixels = image::RgbaImage::from_raw(size.0, size.1, rgba.to_vec());
+        let Some(pixels) = pixels.filter(|_| (size.0 as usize, size.1 as usize) == (width, height)) else {
+            let reason = "expected at most 2^32 pixels a side".into();
+            return Err(Error::Image { width, height, reason });
+        };
+        let Grey { levels, .. } = photo::grey(&pixels.into());
+        Self::from_pixels(width, height, levels)
+    }
+
     /// An image like those of the training set: white ink on black, taken as it is and only scaled to the model's limits.
     pub fn from_image(image: Image) -> Result<Self> {
         Self::fitted(image, None, Mapping::scale(1.0, 1.0))

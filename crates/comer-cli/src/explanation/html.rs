@@ -4,7 +4,7 @@ use anyhow::Result;
 use comer::alignment::Direction;
 use comer::alignment::{Pass, Region};
 use comer_eval::html::base64;
-use comer_eval::mathml::{escaped, mathml};
+use comer_eval::mathml::{escaped, mathml_in_html};
 use serde_json::{Value, json};
 
 use super::png;
@@ -16,7 +16,7 @@ pub fn html(title: &str, view: &View, choice: &Choice) -> Result<String> {
     let words: Vec<&str> = view.tokens.iter().map(|token| token.text.as_str()).collect();
     let formula = words.join(" ");
     // A formula that is not LaTeX still has its tokens below.
-    let drawn = mathml(&formula).unwrap_or_default();
+    let drawn = mathml_in_html(&formula).unwrap_or_default();
     // The data must not contain the end of the script element.
     let data = data(view, choice)?.to_string().replace('<', "\\u003c");
     Ok(format!(

@@ -5,13 +5,19 @@ use serde_json::{Value, json};
 
 use crate::output::{add_alignment, recognition_json};
 
-/// A recognition as JSON, with MathML and the strokes of each token if requested.
+/// A recognition as JSON, with MathML and the strokes or the box of each token if requested.
 pub fn answer(recognition: &Recognition, input: &Input, mathml: bool) -> Value {
     let mut answer = recognition_json(recognition);
     answer["kind"] = if input.ink().is_some() { "ink" } else { "picture" }.into();
     add_alignment(&mut answer, recognition);
     if let Some(strokes) = recognition.alignment.as_ref().and_then(|alignment| alignment.strokes.as_ref()) {
         answer["alignment"]["strokes"] = json!(strokes);
+    }
+    if let Some(alignment) = recognition.alignment.as_ref().filter(|_| input.ink().is_none()) {
+        let boxes = recognition.best.tokens.iter().enumerate().map(|(index, token)| {
+            token.has_ink().then(|| alignment.token_box_in_source(index, input)).flatten()
+        });
+        answer["alignment"]["boxes"] = json!(boxes.collect::<Vec<_>>());
     }
     if mathml {
         add_mathml(&mut answer);
@@ -25,5 +31,5 @@ pub fn answer(recognition: &Recognition, input: &Input, mathml: bool) -> Value {
 /// Adds MathML; null for ill-formed LaTeX, which is possible only without the grammar.
 fn add_mathml(formula: &mut Value) {
     let latex = formula["latex"].as_str().unwrap_or_default();
-    formula["mathml"] = comer_eval::display::display(latex).ok().into();
+    formula["mathml"] = comer_eval::mathml::mathml(latex).ok().into();
 }

@@ -131,6 +131,10 @@ fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<
         return Ok(response);
     }
     let mut answer = answer(&recognition, &input, wanted.mathml);
+    if wanted.image {
+        let png = input.image().to_png().map_err(|error| Problem::unreadable(error.to_string()))?;
+        answer["image"] = format!("data:image/png;base64,{}", comer_eval::html::base64(&png)).into();
+    }
     answer["milliseconds"] = json!((time.as_secs_f64() * 10_000.0).round() / 10.0);
     counted(state, "application/json", answer.to_string())
 }
@@ -144,7 +148,7 @@ pub async fn mathml(Shared(state): Shared<Arc<State>>, request: Request) -> Resu
     if latex.trim().is_empty() {
         return Err(Problem::bad_request("the body is empty, expected LaTeX"));
     }
-    match comer_eval::display::display(latex) {
+    match comer_eval::mathml::mathml(latex) {
         Ok(mathml) => Ok(as_json(&json!({ "mathml": mathml }))),
         Err(error) => Err(Problem::unreadable(error.to_string())),
     }

@@ -27,6 +27,7 @@ pub const FILES: &[File] = files![
     "comer-ink.css",
     "comer-ink.js",
     "controls.css",
+    "default-engine.js",
     "engine-error.js",
     "engine.js",
     "export.js",

@@ -19,6 +19,8 @@ pub struct Wanted {
     pub mathml: bool,
     /// Whether images are white ink on black already.
     pub raw: bool,
+    /// Whether to add the image that the network sees.
+    pub image: bool,
     /// Whether to respond with an explanation page.
     pub explain: bool,
 }
@@ -72,9 +74,10 @@ impl Wanted {
                 }
                 "mathml" => wanted.mathml = flag()?,
                 "raw" => wanted.raw = flag()?,
+                "image" => wanted.image = flag()?,
                 "explain" => wanted.explain = flag()?,
                 _ => {
-                    let known = "nbest, beam, greedy, alignment, constraints, mathml, raw, explain";
+                    let known = "nbest, beam, greedy, alignment, constraints, mathml, image, raw, explain";
                     return Err(Problem::bad_request(format!(
                         "unknown parameter {name:?}, expected {known}"
                     )));

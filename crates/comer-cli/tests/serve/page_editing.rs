@@ -106,6 +106,15 @@ fn an_invalid_edit_says_where_and_is_not_copied_as_mathml() {
         json!([]),
     );
     assert_eq!(shown, json!([true, false, "", "stale"]));
+    type_latex(&browser, r"\text{if } \foo x");
+    browser.wait("another error", "return $('#error').textContent.includes('Column 12: Unknown command');");
+    assert_eq!(browser.text("#error pre"), "\\text{if } \\foo x\n           ^^^^");
+    // Cells are laid out although the policy of the page forbids style attributes.
+    type_latex(&browser, r"\begin{cases}1&x>0\\0&\text{else}\end{cases}");
+    browser.wait(
+        "a table",
+        "const cell = $('#formula mtd'); return cell !== null && getComputedStyle(cell).textAlign === 'left';",
+    );
     type_latex(&browser, r"a + \frac{b}{c}");
     latex_is(&browser, r"a + \frac{b}{c}");
     browser.allow_clipboard();
@@ -262,6 +271,12 @@ fn rules_of_the_page() {
         (r"\sum_{i=1}^{n}x_{i}", "sum from i equals 1 to n of x sub i"),
         (r"e^{x+y}\leq\Pi", "e to the power of x plus y end power is at most capital pi"),
         (r"\frac{1}{x+1}", "the fraction 1 over x plus 1 end fraction"),
+        (r"x\in\mathbb{R}", "x in the real numbers"),
+        (
+            r"\begin{pmatrix}1&2\\3&4\end{pmatrix}",
+            "open parenthesis table: 1, 2; 3, 4 end table close parenthesis",
+        ),
+        (r"1\text{ if }x>0", "1 if x is greater than 0"),
     ] {
         let said = browser.run(
             "const { spoken } = await import('./formula-view.js'); return spoken(await $('comer-ink').engine.mathml(arguments[0]));",

@@ -122,6 +122,92 @@ fn a_picture_is_turned_and_straightened() {
     assert_eq!(browser.log(), Vec::<String>::new());
 }
 
+/// Several formulas are boxes, and a click on one crops the picture to it. The engine is made up.
+#[test]
+fn several_formulas_are_boxes_to_click() {
+    let Some((_server, browser)) = open_with_helpers() else { return };
+    browser.run(
+        "const server = $('comer-ink').engine;
+         $('comer-ink').engine = {
+             info: async () => ({}), mathml: (latex) => server.mathml(latex),
+             recognizeImage: async (blob, options) => {
+                 const reading = await server.recognizeImage(blob, options);
+                 const { width, height } = await createImageBitmap(blob);
+                 const found = height < 600 ? null : [{ latex: '1', box: [0, 0, width, height / 2] }, { latex: '2', box: [40, height / 2, 500, height] }];
+                 return { ...reading, found, warnings: [{ code: 'too_small', message: 'The ink is small.' }] };
+             },
+         };",
+        json!([]),
+    );
+    let inks = json!([{ "strokes": ink("square"), "x": 60, "y": 40 }, { "strokes": ink("root"), "x": 60, "y": 480 }]);
+    drop_picture(&browser, &inks, &json!({ "width": 700, "height": 800 }));
+    wait_for_reading(&browser);
+    let status = browser.text("#status");
+    assert!(status.contains("2 formulas found") && status.contains("The ink is small."), "{status}");
+    let label = browser.run("return $('.found:nth-of-type(2)').ariaLabel;", json!([]));
+    assert_eq!(label, "Formula 2, 2: read it alone");
+    browser.click(".found:nth-of-type(2)");
+    latex_is(&browser, r"\sqrt{x + 1}");
+    let corners = browser.run("return $('comer-ink').snapshot.picture.crop.corners;", json!([]));
+    assert!((corners[0][1].as_f64().unwrap() - 0.48).abs() < 0.01, "{corners}");
+    assert_eq!(
+        browser.run(
+            "return document.querySelector('comer-ink').shadowRoot.querySelectorAll('.found').length;",
+            json!([])
+        ),
+        json!(0)
+    );
+    assert_eq!(browser.log(), Vec::<String>::new());
+}
+
+/// Pointing at a symbol frames its place in the picture, also in a crop; and what the network saw is shown on request.
+#[test]
+fn symbols_light_up_in_the_picture() {
+    let Some((_server, browser)) = open_with_helpers() else { return };
+    let inks = json!([{ "strokes": ink("square"), "x": 200, "y": 150 }]);
+    drop_picture(&browser, &inks, &json!({ "width": 1000, "height": 600 }));
+    latex_is(&browser, "x^{2} + 1");
+    // The ink itself, in the coordinates of the window.
+    let script = "const canvas = $('#picture canvas'); const { data, width } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        const dark = []; for (let at = 0; at < data.length; at += 4) { if (data[at] < 128) { dark.push([(at / 4) % width, Math.floor(at / 4 / width)]); } }
+        const box = canvas.getBoundingClientRect(); const scale = box.width / width;
+        return [box.x + Math.min(...dark.map(([x]) => x)) * scale, box.x + Math.max(...dark.map(([x]) => x)) * scale];";
+    let ends = browser.run(script, json!([]));
+    let [left, right] = [0, 1].map(|side| ends[side].as_f64().unwrap());
+    let lit = |token: usize| {
+        browser.hover(&format!("#formula [data-token='{token}']"));
+        browser.wait("a frame", "return $('.outline .place').getAttribute('d') !== null;");
+        let script =
+            "const { left, right } = $('.outline .place').getBoundingClientRect(); return [left, right];";
+        let found = browser.run(script, json!([]));
+        [0, 1].map(|side| found[side].as_f64().unwrap())
+    };
+    let check = |whole: bool| {
+        let (x, one) = (lit(0), lit(6));
+        let third = (right - left) / 3.0;
+        assert!((x[0] - left).abs() < 12.0 && x[1] < left + third, "{whole}: {x:?} in {left} to {right}");
+        assert!(
+            (one[1] - right).abs() < 12.0 && one[0] > right - third,
+            "{whole}: {one:?} in {left} to {right}"
+        );
+    };
+    check(true);
+    let corner = centre(&browser, ".handle:nth-of-type(3)");
+    browser.pointer("mouse", &[corner, [corner[0] - 30.0, corner[1] - 40.0]]);
+    browser.wait("a crop", "return $('comer-ink').snapshot.picture.crop.corners[2][1] < 1;");
+    wait_for_reading(&browser);
+    latex_is(&browser, "x^{2} + 1");
+    check(false);
+    browser.click("[data-picture=seen]");
+    browser.wait(
+        "the image",
+        "const seen = $('.seen'); return !seen.hidden && seen.complete && seen.naturalWidth > 50;",
+    );
+    browser.click("[data-picture=seen]");
+    assert_eq!(browser.run("return $('.seen').hidden;", json!([])), json!(true));
+    assert_eq!(browser.log(), Vec::<String>::new());
+}
+
 /// 54 MB, of which most is padding that decoders skip: drawing as many pixels takes too long here.
 #[test]
 fn a_large_photo_is_shrunk_in_the_browser() {

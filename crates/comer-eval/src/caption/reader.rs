@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
     }
 
     fn wrong(&self, token: &str, reason: &'static str) -> Error {
-        Error::Formula { position: self.position + 1, token: token.into(), reason }
+        Error::Formula { position: self.position + 1, token: token.into(), reason: reason.into() }
     }
 
     /// Limits the nesting, so that no formula overflows the stack.
@@ -177,7 +177,9 @@ impl<'a> Reader<'a> {
         };
         match spelled {
             Some(words) => Ok(words.into_iter().map(|word| Item::new(vec![word])).collect()),
-            None => Err(Error::Formula { position: position + 1, token: token.into(), reason: UNKNOWN }),
+            None => {
+                Err(Error::Formula { position: position + 1, token: token.into(), reason: UNKNOWN.into() })
+            }
         }
     }
 

@@ -70,6 +70,19 @@ async fn check_good_requests(asker: &Asker) {
     assert!(answer["mathml"].as_str().unwrap().starts_with("<math"), "{}", answer["mathml"]);
     assert!(answer["alternatives"][1]["mathml"].is_string() && answer["milliseconds"].is_number());
 
+    let answer = asker.ask("POST", "/api/recognize?alignment=1&image=1", "image/png", cross()).await.json();
+    assert!(answer["image"].as_str().unwrap().starts_with("data:image/png;base64,iVBOR"), "{answer}");
+    let boxes = answer["alignment"]["boxes"].as_array().unwrap();
+    assert_eq!(boxes.len(), answer["tokens"].as_array().unwrap().len());
+    assert!(
+        boxes
+            .iter()
+            .filter_map(Value::as_array)
+            .flatten()
+            .all(|side| side.as_f64().is_some_and(|side| (-50.0..500.0).contains(&side))),
+        "{boxes:?}"
+    );
+
     let constraints = r#"%7B%22prefix%22:[%22y%22,%22=%22],%22tokens%22:%7B%223%22:%22z%22%7D%7D"#;
     let path = format!("/api/recognize?constraints={constraints}");
     let answer = asker.ask("POST", &path, "application/json", STROKES).await.json();
