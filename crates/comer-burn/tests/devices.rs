@@ -66,7 +66,7 @@ fn losses(devices: &str) -> Vec<f64> {
         vocab: &vocab,
         samples: &samples,
         backend: backend.as_mut(),
-        folder: RunFolder::create(&path, &recipe, "").unwrap(),
+        folder: Some(RunFolder::create(&path, &recipe, "").unwrap()),
         stop: &stop,
         provenance: Default::default(),
     };

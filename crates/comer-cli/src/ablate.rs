@@ -157,7 +157,7 @@ fn train(
         vocab,
         samples,
         backend: backend.as_mut(),
-        folder,
+        folder: Some(folder),
         stop,
         provenance: provenance(std::slice::from_ref(&arguments.data), &arguments.ink),
     };

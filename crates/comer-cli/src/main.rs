@@ -16,6 +16,8 @@ mod import;
 mod man;
 mod model;
 mod output;
+#[cfg(feature = "train")]
+mod ranks;
 mod recognize;
 mod score;
 mod serve;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use comer::internal::ModelFile;
@@ -13,6 +14,7 @@ use serde_json::json;
 
 use crate::args::{ThreadArgs, read_vocab};
 use crate::output::{message, print, print_json, warn};
+use crate::ranks::Ranks;
 use crate::training::{STOP, View, interrupt, open_backend, provenance, report_samples};
 
 /// Train a model with a recipe.
@@ -27,7 +29,8 @@ use crate::training::{STOP, View, interrupt, open_backend, provenance, report_sa
   comer train configs/bundled.toml --data sets --device cpu,cpu --out runs/bundled
   comer train configs/further.toml --data crohme.zip --from model.safetensors --out runs/further
   comer train configs/overfit.toml --data crohme.zip --out runs/overfit
-  comer train configs/paper.toml --data crohme.zip --device cuda:0 --out runs/paper")]
+  comer train configs/paper.toml --data crohme.zip --device cuda:0 --out runs/paper
+  mpirun -n 4 comer train configs/paper.toml --data crohme.zip --out runs/four-processes")]
 pub struct Arguments {
     /// Recipe (TOML); examples are in configs/.
     recipe: PathBuf,
@@ -62,13 +65,22 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     arguments.threads.apply()?;
+    let began = Instant::now();
+    let ranks = Ranks::join()?;
+    ranks.finish(train(arguments, &ranks), began.elapsed().as_secs_f64())
+}
+
+fn train(arguments: &Arguments, ranks: &Ranks) -> Result<ExitCode> {
     let text =
         comer_files::read_text(&arguments.recipe).with_context(|| arguments.recipe.display().to_string())?;
     let recipe = Recipe::open(&arguments.recipe)?;
     let vocab = read_vocab(arguments.vocab.as_deref())?;
-    let mut backend = open_backend(&arguments.device, &recipe, &vocab)?;
+    let backend = open_backend(&arguments.device, &recipe, &vocab)?;
+    let mut backend = ranks.share(backend, recipe.batches.accumulate);
     let samples = Samples::open(&arguments.data, &arguments.ink, &recipe, &vocab)?;
-    report_samples(&samples);
+    if ranks.is_first() {
+        report_samples(&samples);
+    }
     ctrlc::set_handler(interrupt).context("cannot handle Ctrl-C")?;
     let mut provenance = provenance(&arguments.data, &arguments.ink);
     // A resumed run keeps the provenance of the model that it started from.
@@ -87,15 +99,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
         None => Trainer::start(&recipe, &vocab)?,
     };
-    let (folder, state) = match arguments.resume {
-        false => (RunFolder::create(&arguments.out, &recipe, &text)?, start),
-        true => {
-            let Resumed { folder, state, notes } = RunFolder::resume(&arguments.out, &recipe, &start)?;
+    let out = &arguments.out;
+    let (folder, state) = match (ranks.is_first(), arguments.resume) {
+        (true, false) => (Some(RunFolder::create(out, &recipe, &text)?), start),
+        (true, true) => {
+            let Resumed { folder, state, notes } = RunFolder::resume(out, &recipe, &start)?;
             warn(&notes);
-            (folder, state)
+            (Some(folder), state)
         }
+        // The first process writes.
+        (false, false) => (None, start),
+        (false, true) => (None, RunFolder::state(out, &recipe, &start)?.0),
     };
-    if arguments.resume {
+    if arguments.resume && ranks.is_first() {
         let progress = &state.progress;
         message(format_args!(
             "resuming after epoch {}, batch {}, step {}",
@@ -112,8 +128,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         stop: &STOP,
         provenance,
     };
-    let outcome = trainer.run(state, &mut |event| view.show(&event))?;
+    let outcome = trainer.run(state, &mut |event| {
+        if ranks.is_first() {
+            view.show(&event);
+        }
+    })?;
     view.clear();
+    if !ranks.is_first() {
+        return Ok(if outcome.finished { ExitCode::SUCCESS } else { ExitCode::from(130) });
+    }
     finish(arguments, &recipe, &outcome)
 }
 

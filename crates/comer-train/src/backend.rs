@@ -3,6 +3,7 @@
 use comer::Image;
 use comer::internal::config::ModelConfig;
 use comer::internal::weights::{self, Weights};
+use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::batches::Batch;
@@ -30,6 +31,86 @@ pub struct BatchOutput {
     pub running: Weights,
 }
 
+/// The outputs of the batches of a step, added up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepOutput {
+    /// The losses of the batches.
+    pub loss: f64,
+    /// The auxiliary losses of the batches.
+    pub symbol_loss: f64,
+    /// The losses of all target tokens.
+    pub target_loss: f64,
+    /// Number of target tokens.
+    pub targets: usize,
+    /// Target tokens with the highest probability.
+    pub correct: usize,
+    /// Number of pictures.
+    pub pictures: usize,
+    /// The gradients.
+    pub gradients: Weights,
+    /// The running statistics.
+    pub running: Weights,
+}
+
+impl StepOutput {
+    /// Adds up the outputs of batches, in their order.
+    pub fn sum(outputs: Vec<BatchOutput>, batches: &[Batch]) -> Self {
+        let mut total = Self::default();
+        for (output, batch) in outputs.iter().zip(batches) {
+            total.loss += output.loss;
+            total.symbol_loss += output.symbol_loss;
+            total.target_loss += output.loss * output.targets as f64;
+            total.targets += output.targets;
+            total.correct += output.correct;
+            total.pictures += batch.pictures.len();
+        }
+        let mut outputs = outputs.into_iter();
+        let Some(first) = outputs.next() else { return total };
+        (total.gradients, total.running) = (first.gradients, first.running);
+        let others: Vec<BatchOutput> = outputs.collect();
+        let add = |sums: &mut Weights, parts: fn(&BatchOutput) -> &Weights| {
+            sums.par_iter_mut().for_each(|(name, sum)| {
+                for other in &others {
+                    sum.data.iter_mut().zip(&parts(other)[name].data).for_each(|(sum, x)| *sum += x);
+                }
+            });
+        };
+        add(&mut total.gradients, |output| &output.gradients);
+        add(&mut total.running, |output| &output.running);
+        total
+    }
+
+    /// Turns the losses, gradients and statistics into means over `batches`; counts stay sums.
+    pub fn mean(mut self, batches: usize) -> Self {
+        let share = (batches as f32).recip();
+        for weights in [&mut self.gradients, &mut self.running] {
+            weights.par_iter_mut().for_each(|(_, tensor)| tensor.data.iter_mut().for_each(|x| *x *= share));
+        }
+        self.loss *= f64::from(share);
+        self.symbol_loss *= f64::from(share);
+        self
+    }
+}
+
+/// One of several processes that share the batches of each step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Its number, from 0.
+    pub process: usize,
+    /// How many there are.
+    pub processes: usize,
+}
+
+impl Share {
+    /// All of the work.
+    pub const WHOLE: Self = Self { process: 0, processes: 1 };
+
+    /// The part of `count` items that belongs to this process: a contiguous range.
+    pub fn of(self, count: usize) -> std::ops::Range<usize> {
+        self.process * count / self.processes..(self.process + 1) * count / self.processes
+    }
+}
+
 /// Computes the loss and the gradients of batches.
 pub trait Backend: Send {
     /// The loss and the gradients of a batch. Deterministic for a seed.
@@ -39,6 +120,21 @@ pub trait Backend: Send {
     fn batches(&mut self, weights: &Weights, batches: &[Batch], seed: u64) -> Result<Vec<BatchOutput>> {
         let numbered = batches.iter().zip(seed..);
         numbered.map(|(batch, seed)| self.batch(weights, batch, seed)).collect()
+    }
+
+    /// The sum of the outputs of the batches of a step, over all processes.
+    fn step(&mut self, weights: &Weights, batches: &[Batch], seed: u64) -> Result<StepOutput> {
+        Ok(StepOutput::sum(self.batches(weights, batches, seed)?, batches))
+    }
+
+    /// The share of this process in the batches of a step. Other batches need not be made.
+    fn share(&self) -> Share {
+        Share::WHOLE
+    }
+
+    /// Sums each number over all processes.
+    fn add(&mut self, _: &mut [f64]) -> Result<()> {
+        Ok(())
     }
 }
 

@@ -114,12 +114,13 @@ pub fn prepare(
 }
 
 /// Calls `use_batch` with the batches of an epoch from index `first` on, in order, while threads prepare the next ones.
-/// `use_batch` returns whether to continue.
+/// `use_batch` returns whether to continue. Batches that are not `wanted` are empty.
 pub fn for_each_batch(
     samples: &Samples,
     recipe: &Recipe,
     epoch: usize,
     first: usize,
+    wanted: impl Fn(usize) -> bool + Sync,
     mut use_batch: impl FnMut(usize, Batch) -> Result<bool>,
 ) -> Result<()> {
     const WORKERS: usize = 2;
@@ -130,12 +131,15 @@ pub fn for_each_batch(
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::sync_channel(PREFETCH);
         for _ in 0..WORKERS {
-            let (sender, plan, next, donors) = (sender.clone(), &plan, &next, &donors);
+            let (sender, plan, next, donors, wanted) = (sender.clone(), &plan, &next, &donors, &wanted);
             scope.spawn(move || {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(batch_samples) = plan.get(index) else { break };
-                    let batch = prepare(samples, donors, recipe, epoch, index, batch_samples);
+                    let batch = match wanted(index) {
+                        true => prepare(samples, donors, recipe, epoch, index, batch_samples),
+                        false => Ok(Batch::default()),
+                    };
                     // The receiver is gone if the epoch was stopped early.
                     if sender.send((index, batch)).is_err() {
                         break;
@@ -224,31 +228,42 @@ mod tests {
     #[test]
     fn batches_are_in_order_and_equal_when_resumed_in_the_middle() {
         let (samples, recipe) = (samples(40), recipe(Order::Random));
-        let collect = |first| {
+        let collect = |first, wanted: fn(usize) -> bool| {
             let mut list = Vec::new();
-            let result = for_each_batch(&samples, &recipe, 3, first, |index, batch| {
+            let result = for_each_batch(&samples, &recipe, 3, first, wanted, |index, batch| {
                 list.push((index, batch));
                 Ok(true)
             });
             result.unwrap();
             list
         };
-        let all = collect(0);
+        let all = collect(0, |_| true);
         assert_eq!(
             all.iter().map(|(index, _)| *index).collect::<Vec<_>>(),
             (0..all.len()).collect::<Vec<_>>()
         );
-        assert_eq!(collect(4), all[4..]);
+        assert_eq!(collect(4, |_| true), all[4..]);
+        // What another process computes is not made here.
+        for ((place, batch), (_, expected)) in collect(0, |place| place % 2 == 1).iter().zip(&all) {
+            assert_eq!(*batch, if place % 2 == 1 { expected.clone() } else { Batch::default() });
+        }
     }
 
     #[test]
     fn an_epoch_can_be_stopped_early() {
         let (samples, recipe) = (samples(40), recipe(Order::Area));
         let mut seen = 0;
-        for_each_batch(&samples, &recipe, 0, 0, |_, _| {
-            seen += 1;
-            Ok(seen < 2)
-        })
+        for_each_batch(
+            &samples,
+            &recipe,
+            0,
+            0,
+            |_| true,
+            |_, _| {
+                seen += 1;
+                Ok(seen < 2)
+            },
+        )
         .unwrap();
         assert_eq!(seen, 2);
     }

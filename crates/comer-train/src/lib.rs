@@ -3,7 +3,8 @@
 //! [`trainer`] is the loop. In the order of a run: [`recipe`], [`samples`] of [`stroke_set`]s, [`epoch_samples`],
 //! [`augment`], [`batches`], [`backend`], [`optimizer`] with its [`schedule`], [`validation`], [`checkpoint`]. [`cpu`] is the
 //! network with its own backward pass; [`initial`] initialises its weights. Other devices implement
-//! [`backend::Backend`], as the crate `comer-burn` does for GPUs.
+//! [`backend::Backend`], as the crate `comer-burn` does for GPUs and the feature `mpi` for
+//! several machines.
 
 pub mod augment;
 pub mod backend;
@@ -11,6 +12,8 @@ pub mod batches;
 pub mod checkpoint;
 pub mod cpu;
 pub mod curves;
+#[cfg(feature = "mpi")]
+pub mod distributed;
 pub mod epoch_samples;
 pub mod error;
 pub mod initial;

@@ -66,25 +66,11 @@ impl RunFolder {
     /// Opens the folder of a run to resume it. `start` is the state before the first step, whose vocabulary and shapes the
     /// checkpoint must have. The recipe may differ in everything that the checkpoint does not depend on.
     pub fn resume(path: &Path, recipe: &Recipe, start: &Checkpoint) -> Result<Resumed> {
-        let place = checkpoint(path);
-        if !place.exists() {
+        if !checkpoint(path).exists() {
             return Err(wrong(path, "contains no checkpoint to resume: start without --resume"));
         }
         let lock = lock(path)?;
-        let mut state = Checkpoint::open(&place)?;
-        let old = Recipe::open_stored(&path.join("resolved.toml"))?;
-        if let Some(reason) = incompatibility(&old, recipe, state.progress.epoch) {
-            return Err(wrong(path, reason));
-        }
-        if state.vocabulary.is_none() {
-            // Format 1 has none, but the model that was written with it has.
-            state.vocabulary = Some(ModelFile::open(path.join("last.safetensors"))?.vocab.tokens().to_vec());
-        }
-        if state.vocabulary != start.vocabulary {
-            let reason = "was started with another vocabulary: the tokens would change their meaning";
-            return Err(wrong(path, reason));
-        }
-        state.check(start).map_err(|reason| wrong(&place, reason))?;
+        let (state, old) = Self::state(path, recipe, start)?;
         let mut notes = recipe.changes(&old);
         let [log, metrics] = [("log.jsonl", 0), ("metrics.csv", 1)].map(|(name, number)| {
             let length = state.progress.written[number];
@@ -105,6 +91,27 @@ impl RunFolder {
         write(&path.join("resolved.toml"), recipe.to_toml().as_bytes())?;
         let folder = Self { path: path.into(), log, metrics, rows, best: None, _lock: lock };
         Ok(Resumed { folder, state, notes })
+    }
+
+    /// The state of a run that another process resumes, and the recipe that it was saved with. Arguments as for
+    /// [`RunFolder::resume`].
+    pub fn state(path: &Path, recipe: &Recipe, start: &Checkpoint) -> Result<(Checkpoint, Recipe)> {
+        let place = checkpoint(path);
+        let mut state = Checkpoint::open(&place)?;
+        let old = Recipe::open_stored(&path.join("resolved.toml"))?;
+        if let Some(reason) = incompatibility(&old, recipe, state.progress.epoch) {
+            return Err(wrong(path, reason));
+        }
+        if state.vocabulary.is_none() {
+            // Format 1 has none, but the model that was written with it has.
+            state.vocabulary = Some(ModelFile::open(path.join("last.safetensors"))?.vocab.tokens().to_vec());
+        }
+        if state.vocabulary != start.vocabulary {
+            let reason = "was started with another vocabulary: the tokens would change their meaning";
+            return Err(wrong(path, reason));
+        }
+        state.check(start).map_err(|reason| wrong(&place, reason))?;
+        Ok((state, old))
     }
 
     /// The path of the folder.

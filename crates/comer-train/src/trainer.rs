@@ -1,16 +1,16 @@
 //! The training loop, from the first step or from a checkpoint.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use comer::internal::model_file::Provenance;
-use comer::internal::weights::{Weights, tensor_specs};
+use comer::internal::weights::tensor_specs;
 use comer::internal::{ModelFile, Vocab};
-use rayon::prelude::*;
 use serde_json::json;
 
-use crate::backend::{Backend, BatchOutput};
+use crate::backend::Backend;
 use crate::batches::{self, Batch};
 use crate::checkpoint::{Checkpoint, EpochTotals};
 use crate::curves::EpochMetrics;
@@ -36,7 +36,8 @@ pub struct Trainer<'a> {
     /// Computes gradients.
     pub backend: &'a mut dyn Backend,
     /// Where the output is written.
-    pub folder: RunFolder,
+    /// None in a process that leaves the writing to another.
+    pub folder: Option<RunFolder>,
     /// Set it to stop after the current step.
     pub stop: &'a AtomicBool,
     /// Provenance for the model files; the trainer adds its own entries.
@@ -128,13 +129,14 @@ impl Trainer<'_> {
                 "stopped after batch {} of an epoch that now has only {length}: the data or [batches] have changed",
                 progress.batch
             );
-            return Err(Error::Run { path: self.folder.path().into(), reason });
+            return Err(Error::Run { path: self.path(), reason });
         }
+        self.check_start(state.progress.step)?;
         let accumulate = self.recipe.batches.accumulate;
         let steps = lengths.iter().map(|&length| length.div_ceil(accumulate) as u64).sum();
         let mut saved = Instant::now();
         self.save(&mut state)?;
-        while state.progress.epoch < self.recipe.epochs && !self.stopped() {
+        while state.progress.epoch < self.recipe.epochs && !self.stopped()? {
             let length = lengths[state.progress.epoch];
             self.epoch(&mut state, length, steps, &mut saved, on_event)?;
             if state.progress.batch == length {
@@ -151,8 +153,31 @@ impl Trainer<'_> {
         })
     }
 
-    fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+    /// The run folder in messages.
+    fn path(&self) -> PathBuf {
+        self.folder.as_ref().map_or("the run folder".into(), |folder| folder.path().into())
+    }
+
+    /// Whether this or another process was told to stop.
+    fn stopped(&mut self) -> Result<bool> {
+        let mut told = [f64::from(self.stop.load(Ordering::Relaxed))];
+        self.backend.add(&mut told)?;
+        Ok(told[0] > 0.0)
+    }
+
+    /// Refuses to begin if another process begins elsewhere.
+    fn check_start(&mut self, step: u64) -> Result<()> {
+        let mut sum = [step as f64];
+        self.backend.add(&mut sum)?;
+        let processes = self.backend.share().processes;
+        if sum[0] != step as f64 * processes as f64 {
+            let reason = format!(
+                "this process begins at step {step}, others elsewhere: the folder has to be on a file system that all of \
+                 the {processes} processes share"
+            );
+            return Err(Error::Run { path: self.path(), reason });
+        }
+        Ok(())
     }
 
     /// Trains to the end of the current epoch, or until the run is stopped.
@@ -167,60 +192,60 @@ impl Trainer<'_> {
         let (samples, recipe) = (self.samples, self.recipe);
         let mut group: Vec<Batch> = Vec::new();
         let mut started = Instant::now();
-        batches::for_each_batch(
-            samples,
-            recipe,
-            state.progress.epoch,
-            state.progress.batch,
-            |index, batch| {
-                group.push(batch);
-                if group.len() < recipe.batches.accumulate && index + 1 < length {
-                    return Ok(true);
-                }
-                let rate = recipe.schedule.rate_factor(state.progress.step, steps, &state.progress.plateau)
-                    * recipe.optimizer.rate;
-                let (loss, symbol_loss) = self.step(state, &std::mem::take(&mut group), rate)?;
-                state.progress.batch = index + 1;
-                let seconds = started.elapsed().as_secs_f64();
-                started = Instant::now();
-                state.progress.totals.seconds += seconds;
-                state.progress.seconds += seconds;
-                let progress = &state.progress;
-                self.folder.log(&json!({
+        let (first, accumulate, share) =
+            (state.progress.batch, recipe.batches.accumulate, self.backend.share());
+        let wanted = move |index: usize| {
+            let number = (index - first) % accumulate;
+            share.of(accumulate.min(length - (index - number))).contains(&number)
+        };
+        batches::for_each_batch(samples, recipe, state.progress.epoch, first, wanted, |index, batch| {
+            group.push(batch);
+            if group.len() < accumulate && index + 1 < length {
+                return Ok(true);
+            }
+            let rate = recipe.schedule.rate_factor(state.progress.step, steps, &state.progress.plateau)
+                * recipe.optimizer.rate;
+            let (loss, symbol_loss) = self.step(state, &std::mem::take(&mut group), rate)?;
+            state.progress.batch = index + 1;
+            let seconds = started.elapsed().as_secs_f64();
+            started = Instant::now();
+            state.progress.totals.seconds += seconds;
+            state.progress.seconds += seconds;
+            let progress = &state.progress;
+            let line = json!({
                 "step": progress.step, "epoch": progress.epoch, "loss": loss, "symbols": symbol_loss, "rate": rate,
                 "pictures": progress.totals.pictures,
-            }));
-                on_event(Event::Step {
-                    epoch: progress.epoch,
-                    batches: (progress.batch, length),
-                    steps: (progress.step, steps),
-                    loss: progress.totals.loss / progress.totals.targets.max(1) as f64,
-                    tokens: progress.totals.correct as f64 / progress.totals.targets.max(1) as f64,
-                    rate,
-                    speed: progress.totals.pictures as f64 / progress.totals.seconds.max(1e-9),
-                });
-                if saved.elapsed().as_secs_f64() > 60.0 * recipe.checkpoint.minutes {
-                    self.save_or_warn(state, saved, on_event);
-                    started = Instant::now();
-                }
-                Ok(!self.stopped())
-            },
-        )
+            });
+            if let Some(folder) = &mut self.folder {
+                folder.log(&line);
+            }
+            on_event(Event::Step {
+                epoch: progress.epoch,
+                batches: (progress.batch, length),
+                steps: (progress.step, steps),
+                loss: progress.totals.loss / progress.totals.targets.max(1) as f64,
+                tokens: progress.totals.correct as f64 / progress.totals.targets.max(1) as f64,
+                rate,
+                speed: progress.totals.pictures as f64 / progress.totals.seconds.max(1e-9),
+            });
+            if saved.elapsed().as_secs_f64() > 60.0 * recipe.checkpoint.minutes {
+                self.save_or_warn(state, saved, on_event);
+                started = Instant::now();
+            }
+            Ok(!self.stopped()?)
+        })
     }
 
     /// One optimiser step with the mean gradient of a group of batches. Returns the mean loss and the mean symbol loss.
     fn step(&mut self, state: &mut Checkpoint, group: &[Batch], rate: f64) -> Result<(f64, f64)> {
         let first = state.progress.step * self.recipe.batches.accumulate as u64;
         let seed = self.recipe.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(first);
-        let steps = self.backend.batches(&state.weights, group, seed)?;
+        let total = self.backend.step(&state.weights, group, seed)?.mean(group.len());
         let totals = &mut state.progress.totals;
-        for (step, batch) in steps.iter().zip(group) {
-            totals.loss += step.loss * step.targets as f64;
-            totals.targets += step.targets;
-            totals.correct += step.correct;
-            totals.pictures += batch.pictures.len();
-        }
-        let total = mean(steps);
+        totals.loss += total.target_loss;
+        totals.targets += total.targets;
+        totals.correct += total.correct;
+        totals.pictures += total.pictures;
         let loss = total.loss;
         let norm = optimizer::grad_norm(&total.gradients);
         self.check(state, loss, norm)?;
@@ -246,7 +271,7 @@ impl Trainer<'_> {
         };
         let kept = format!(
             "the last good state is in {}; try a lower rate, a longer warm-up or optimizer.clip",
-            self.folder.path().display()
+            self.path().display()
         );
         Err(Error::Diverged { step: state.progress.step + 1, reason, kept })
     }
@@ -275,7 +300,11 @@ impl Trainer<'_> {
         let mut best = false;
         if let Some(rate) = exp_rate {
             best = state.progress.plateau.record(&recipe.schedule, rate, recipe.validation.every);
-            if best && let Err(error) = self.folder.save_best(self.model(state)) {
+            let model = self.model(state);
+            if best
+                && let Some(folder) = &mut self.folder
+                && let Err(error) = folder.save_best(model)
+            {
                 on_event(Event::Warning(format!(
                     "{error}: the best model will be written with the next checkpoint"
                 )));
@@ -287,12 +316,15 @@ impl Trainer<'_> {
         let rate = recipe.schedule.rate_factor(state.progress.step, steps, &state.progress.plateau)
             * recipe.optimizer.rate;
         let speed = pictures as f64 / seconds.max(1e-9);
-        self.folder.metrics(row, state.progress.step, size, rate, speed, state.progress.seconds / 3600.0);
+        if let Some(folder) = &mut self.folder {
+            folder.metrics(row, state.progress.step, size, rate, speed, state.progress.seconds / 3600.0);
+        }
         on_event(Event::Epoch { row, speed, best });
         Ok(())
     }
 
-    fn validate(&self, state: &Checkpoint) -> Result<Option<ValidationResult>> {
+    /// Reads the validation samples; several processes share them.
+    fn validate(&mut self, state: &Checkpoint) -> Result<Option<ValidationResult>> {
         let recipe = self.recipe;
         let samples = match recipe.validation.on {
             ValidationSet::Training if recipe.validation.set.is_none() => &self.samples.training,
@@ -307,8 +339,12 @@ impl Trainer<'_> {
         }
         let model = self.model(state);
         let size = recipe.size(state.progress.epoch);
-        let chosen: Vec<&Sample> = (0..count).map(|index| &samples[index * samples.len() / count]).collect();
-        Ok(Some(validate(model, &chosen, &recipe.search(), size)?))
+        let own = self.backend.share().of(count);
+        let chosen: Vec<&Sample> = own.map(|index| &samples[index * samples.len() / count]).collect();
+        let found = validate(model, &chosen, &recipe.search(), size)?;
+        let mut counts = [found.pictures as f64, found.correct as f64];
+        self.backend.add(&mut counts)?;
+        Ok(Some(ValidationResult { pictures: counts[0] as usize, correct: counts[1] as usize }))
     }
 
     /// The model file of a state.
@@ -333,10 +369,11 @@ impl Trainer<'_> {
     }
 
     fn save(&mut self, state: &mut Checkpoint) -> Result<()> {
-        state.progress.written = self.folder.written();
-        state.progress.checksums = Some(self.folder.checksums());
+        let Some(folder) = &self.folder else { return Ok(()) };
+        state.progress.written = folder.written();
+        state.progress.checksums = Some(folder.checksums());
         let model = self.model(state);
-        self.folder.save(state, &model)
+        self.folder.as_mut().map_or(Ok(()), |folder| folder.save(state, &model))
     }
 
     fn save_or_warn(&mut self, state: &mut Checkpoint, saved: &mut Instant, on_event: &mut dyn FnMut(Event)) {
@@ -347,27 +384,4 @@ impl Trainer<'_> {
         }
         *saved = Instant::now();
     }
-}
-
-/// The mean losses, gradients and running statistics of the batches of a step. There must be at least one.
-fn mean(mut steps: Vec<BatchOutput>) -> BatchOutput {
-    let share = (steps.len() as f32).recip();
-    let mut total = steps.remove(0);
-    let add = |sums: &mut Weights, parts: fn(&BatchOutput) -> &Weights| {
-        sums.par_iter_mut().for_each(|(name, sum)| {
-            for step in &steps {
-                sum.data.iter_mut().zip(&parts(step)[name].data).for_each(|(sum, x)| *sum += x);
-            }
-            sum.data.iter_mut().for_each(|x| *x *= share);
-        });
-    };
-    add(&mut total.gradients, |step| &step.gradients);
-    add(&mut total.running, |step| &step.running);
-    for step in &steps {
-        total.loss += step.loss;
-        total.symbol_loss += step.symbol_loss;
-    }
-    total.loss *= f64::from(share);
-    total.symbol_loss *= f64::from(share);
-    total
 }

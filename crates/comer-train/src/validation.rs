@@ -30,6 +30,9 @@ pub fn validate(
     search: &SearchConfig,
     size: f64,
 ) -> Result<ValidationResult> {
+    if samples.is_empty() {
+        return Ok(ValidationResult::default());
+    }
     let vocab = model.vocab.clone();
     let recognizer = Recognizer::new(model)?;
     let options = RecognizeOptions::new().search(search.clone()).threads(1);

@@ -1,6 +1,9 @@
 //! End-to-end tests of `comer train` and `comer ablate`: training, interruption and resume, errors.
 #![cfg(feature = "train")]
 
+#[cfg(feature = "mpi")]
+mod mpi;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
