@@ -2,10 +2,14 @@
 
 mod answer;
 mod api;
+mod batch;
 mod body;
 mod connection;
+mod data_url;
 mod guard;
+mod key;
 mod limits;
+mod listen;
 mod metrics;
 mod middleware;
 mod network;
@@ -19,6 +23,7 @@ mod state;
 mod tests;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +35,7 @@ use tokio::net::TcpListener;
 
 use crate::args::ModelArgs;
 use crate::output::message;
+use key::Keys;
 use limits::Limits;
 use state::State;
 
@@ -41,12 +47,13 @@ use state::State;
 #[command(after_help = "Examples:
   comer serve                                # then open http://127.0.0.1:8765
   comer serve --listen 0.0.0.0:8765          # for a phone in the same network
-  curl -F image=@photo.jpg http://127.0.0.1:8765/api/recognize")]
+  curl -F image=@photo.jpg http://127.0.0.1:8765/api/recognize
+  curl -F image=@a.jpg -F image=@b.png http://127.0.0.1:8765/api/recognize/batch")]
 pub struct Arguments {
     #[command(flatten)]
     model: ModelArgs,
-    /// Address and port to listen on; port 0 picks a free port.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8765")]
+    /// Port, or address and port, to listen on: 8765, localhost:8765, 0.0.0.0:8765. Port 0 picks a free port.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8765", value_parser = listen::parse)]
     listen: SocketAddr,
     /// Formulas recognized at the same time, each on one core [default: all cores].
     #[arg(long, value_name = "N")]
@@ -66,6 +73,9 @@ pub struct Arguments {
     /// Accept requests for this host name (such as example.org), beside addresses and localhost; may be repeated.
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
+    /// Require a key of this file (one per line) as Authorization: Bearer KEY, except for /api/health.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
     /// Do not log requests.
     #[arg(short, long)]
     quiet: bool,
@@ -87,7 +97,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let origins = arguments.allow_origin.iter().map(|origin| origin::parse(origin)).collect::<Result<_>>()?;
     let hosts = arguments.allow_host.iter().map(|host| origin::parse_host(host)).collect::<Result<_>>()?;
     let recognizer = arguments.model.open()?;
-    let state = Arc::new(State::new(recognizer, limits, threads, origins, hosts, !arguments.quiet));
+    let mut state = State::new(recognizer, limits, threads, origins, hosts, !arguments.quiet);
+    if let Some(path) = &arguments.key_file {
+        state.keys = Keys::open(path)?;
+    }
+    let state = Arc::new(state);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.min(4))
         // Every running recognition has a thread.
@@ -115,6 +129,7 @@ pub fn app(state: Arc<State>) -> Router {
         router.route(file.path, get(move || std::future::ready(file.response())))
     });
     page.route("/api/recognize", post(api::recognize))
+        .route("/api/recognize/batch", post(batch::recognize))
         .route("/api/mathml", post(api::mathml))
         .route("/api/health", get(api::health))
         .route("/api/model", get(api::model))

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State as Shared};
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
-use comer::{AlignmentDetail, RecognizeOptions};
+use comer::{AlignmentDetail, Input, Recognition, RecognizeOptions};
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -28,7 +29,7 @@ pub static OPENAPI: LazyLock<String> =
 const EXPLANATION_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
     img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts";
 
-type Pairs = Query<Vec<(String, String)>>;
+pub type Pairs = Query<Vec<(String, String)>>;
 
 fn typed(kind: &'static str, body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(body.into());
@@ -54,27 +55,46 @@ fn as_json(value: &Value) -> Response<Body> {
     typed("application/json", value.to_string())
 }
 
+/// The response of a recognition.
+pub fn json_response(state: &State, value: &Value) -> Result<Response<Body>, Problem> {
+    counted(state, "application/json", value.to_string())
+}
+
 /// `POST /api/recognize`.
 pub async fn recognize(
     Shared(state): Shared<Arc<State>>,
     pairs: Result<Pairs, axum::extract::rejection::QueryRejection>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    let Query(pairs) = pairs.map_err(|error| Problem::bad_request(error.body_text()))?;
-    let wanted = Wanted::new(&pairs, &state.limits)?;
+    let wanted = wanted(pairs, &state)?;
     let (parts, body) = request.into_parts();
     request::check_type(&parts.headers)?;
     let received = receive(&parts.headers, body, state.limits.body, &state.limits, &state.room).await?;
     let upload = request::upload(&parts.headers, received.bytes.clone()).await?;
+    queued(&state, received, move |state, stop| respond(state, &upload, &wanted, stop)).await
+}
+
+/// The query parameters.
+pub fn wanted(
+    pairs: Result<Pairs, axum::extract::rejection::QueryRejection>,
+    state: &State,
+) -> Result<Wanted, Problem> {
+    let Query(pairs) = pairs.map_err(|error| Problem::bad_request(error.body_text()))?;
+    Wanted::new(&pairs, &state.limits)
+}
+
+/// Runs CPU-bound work once a core is free. The body keeps its share of the memory quota until then.
+async fn queued<T: Send + 'static>(
+    state: &Arc<State>,
+    body: impl Send + 'static,
+    work: impl FnOnce(&State, &Stop) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
     let deadline = Instant::now() + state.limits.work_time;
-    let work = {
-        let state = state.clone();
-        move |stop: &Stop| {
-            let result = read(&state, &upload, &wanted, stop);
-            // Releases the memory quota of the body.
-            drop(received);
-            result
-        }
+    let own = state.clone();
+    let work = move |stop: &Stop| {
+        let result = work(&own, stop);
+        drop(body);
+        result
     };
     let busy = |detail: String| {
         let waiting = state.queue.occupied() as f64 / state.queue.threads() as f64;
@@ -96,8 +116,27 @@ pub async fn recognize(
     }
 }
 
-/// The CPU-bound part of a request.
-fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<Response<Body>, Problem> {
+/// The answer to one item of a batch.
+pub async fn answer_to(
+    state: &Arc<State>,
+    upload: Upload,
+    wanted: Wanted,
+    body: impl Send + 'static,
+) -> Result<Value, Problem> {
+    let work = move |state: &State, stop: &Stop| {
+        let (input, recognition, time) = read(state, &upload, &wanted, stop)?;
+        timed_answer(&input, &recognition, &wanted, time)
+    };
+    queued(state, body, work).await
+}
+
+/// The CPU-bound part of a request, without the response.
+fn read(
+    state: &State,
+    upload: &Upload,
+    wanted: &Wanted,
+    stop: &Stop,
+) -> Result<(Input, Recognition, Duration), Problem> {
     let start = std::time::Instant::now();
     let failed = |error: comer::Error| match error {
         comer::Error::DeadlineExceeded | comer::Error::Cancelled => {
@@ -122,6 +161,27 @@ fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<
     let recognition = state.recognizer.recognize_with(&input, &options).map_err(failed)?;
     let time = start.elapsed();
     state.metrics.recognized(time);
+    Ok((input, recognition, time))
+}
+
+fn timed_answer(
+    input: &Input,
+    recognition: &Recognition,
+    wanted: &Wanted,
+    time: Duration,
+) -> Result<Value, Problem> {
+    let mut answer = answer(recognition, input, wanted.mathml);
+    if wanted.image {
+        let png = input.image().to_png().map_err(|error| Problem::unreadable(error.to_string()))?;
+        answer["image"] = format!("data:image/png;base64,{}", comer_eval::html::base64(&png)).into();
+    }
+    answer["milliseconds"] = json!((time.as_secs_f64() * 10_000.0).round() / 10.0);
+    Ok(answer)
+}
+
+/// The CPU-bound part of a request.
+fn respond(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<Response<Body>, Problem> {
+    let (input, recognition, time) = read(state, upload, wanted, stop)?;
     if wanted.explain {
         let page = explanation::page(&state.recognizer, &input, &recognition);
         let page = page.map_err(|error| Problem::unreadable(format!("{error:#}")))?;
@@ -130,13 +190,7 @@ fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
         return Ok(response);
     }
-    let mut answer = answer(&recognition, &input, wanted.mathml);
-    if wanted.image {
-        let png = input.image().to_png().map_err(|error| Problem::unreadable(error.to_string()))?;
-        answer["image"] = format!("data:image/png;base64,{}", comer_eval::html::base64(&png)).into();
-    }
-    answer["milliseconds"] = json!((time.as_secs_f64() * 10_000.0).round() / 10.0);
-    counted(state, "application/json", answer.to_string())
+    json_response(state, &timed_answer(&input, &recognition, wanted, time)?)
 }
 
 /// `POST /api/mathml`.

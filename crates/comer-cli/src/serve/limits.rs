@@ -23,6 +23,8 @@ pub struct Limits {
     pub answers: usize,
     /// Beam size.
     pub beam: usize,
+    /// Items of a batch.
+    pub batch: usize,
     /// Waiting requests.
     pub queue: usize,
     /// Open connections.
@@ -51,6 +53,7 @@ impl Default for Limits {
             points: 50_000,
             answers: 20,
             beam: 50,
+            batch: 100,
             queue: 64,
             connections: 1_024,
             head_time: Duration::from_secs(15),

@@ -32,8 +32,15 @@ const HEADERS: [(&str, &str); 7] = [
 ];
 
 /// Paths with metrics of their own, beside those of the page.
-const PATHS: [&str; 6] =
-    ["/api/recognize", "/api/mathml", "/api/health", "/api/model", "/api/openapi.json", "/metrics"];
+const PATHS: [&str; 7] = [
+    "/api/recognize",
+    "/api/recognize/batch",
+    "/api/mathml",
+    "/api/health",
+    "/api/model",
+    "/api/openapi.json",
+    "/metrics",
+];
 
 /// A request in progress. If it is dropped before its response, the client has disconnected.
 struct Record {
@@ -113,6 +120,7 @@ pub async fn handle(Shared(state): Shared<Arc<State>>, request: Request, next: N
     let origin = origin.cloned();
     let asks = request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let key = record.state.keys.check(&record.path, request.headers());
     let refused = origin::check(&request, &record.state.hosts, &record.state.origins);
     let mut response = if let Err(problem) = refused {
         problem.into_response()
@@ -120,6 +128,8 @@ pub async fn handle(Shared(state): Shared<Arc<State>>, request: Request, next: N
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         response
+    } else if let Err(problem) = key {
+        problem.into_response()
     } else {
         next.run(request).await
     };
@@ -139,7 +149,7 @@ pub async fn handle(Shared(state): Shared<Arc<State>>, request: Request, next: N
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST"));
         headers.insert(
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static("content-type, x-request-id"),
+            HeaderValue::from_static("authorization, content-type, x-request-id"),
         );
         headers.insert(
             header::ACCESS_CONTROL_EXPOSE_HEADERS,

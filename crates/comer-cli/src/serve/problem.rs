@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// An error response.
 #[derive(Debug)]
@@ -36,19 +36,26 @@ impl Problem {
     pub fn busy(detail: impl Into<String>, retry_after: u64) -> Self {
         Self { retry_after: Some(retry_after), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
     }
-}
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response<Body> {
-        let body = json!({
+    /// The problem as JSON, as RFC 9457 has it.
+    pub fn json(&self) -> Value {
+        json!({
             "type": "about:blank",
             "title": self.status.canonical_reason().unwrap_or("Problem"),
             "status": self.status.as_u16(),
             "detail": self.detail,
-        });
-        let mut response = (self.status, body.to_string()).into_response();
+        })
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response<Body> {
+        let mut response = (self.status, self.json().to_string()).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }

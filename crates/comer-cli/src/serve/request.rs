@@ -6,11 +6,12 @@ use axum::http::{HeaderMap, StatusCode, header};
 use comer::internal::config::{SearchConfig, Strategy};
 use comer::{AlignmentDetail, Constraints, Ink, Input, InputOptions};
 
+use super::data_url;
 use super::limits::Limits;
 use super::problem::Problem;
 
 /// The query parameters.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
     pub search: SearchConfig,
     pub alignment: AlignmentDetail,
@@ -122,9 +123,13 @@ pub async fn upload(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem
     check_type(headers)?;
     let name = media_type(headers).unwrap_or_default();
     let upload = if name == "multipart/form-data" {
-        part(headers, bytes).await?
+        parts(headers, bytes).await?.swap_remove(0)
     } else {
-        Upload { kind: kind_of(&name).unwrap_or(Kind::Any), bytes }
+        let kind = kind_of(&name).unwrap_or(Kind::Any);
+        match source(kind, &bytes) {
+            Some(source) => embedded(&source)?,
+            None => Upload { kind, bytes },
+        }
     };
     if upload.bytes.is_empty() {
         return Err(Problem::bad_request("the body is empty, expected a picture, InkML or strokes as JSON"));
@@ -132,8 +137,38 @@ pub async fn upload(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem
     Ok(upload)
 }
 
-/// The part `image` or `file` of a form.
-async fn part(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem> {
+/// The data URL of a body like `{"src": "data:image/png;base64,..."}`.
+fn source(kind: Kind, bytes: &[u8]) -> Option<String> {
+    let is_object = bytes.trim_ascii_start().first() == Some(&b'{');
+    // Strokes are parsed elsewhere; a whole parse to find out would cost as much again.
+    let is_likely = bytes.windows(5).take(1000).any(|window| window == b"\"src\"");
+    if !matches!(kind, Kind::Json | Kind::Any) || !is_object || !is_likely {
+        return None;
+    }
+    let body: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    Some(body.get("src")?.as_str()?.to_string())
+}
+
+/// The picture or ink of a data URL; the content decides which.
+pub fn embedded(source: &str) -> Result<Upload, Problem> {
+    Ok(Upload { kind: Kind::Any, bytes: data_url::decode(source)?.into() })
+}
+
+/// The type of a batch: a form, or JSON.
+pub fn batch_type(headers: &HeaderMap) -> Result<Kind, Problem> {
+    let name = media_type(headers).unwrap_or_default();
+    match name.as_str() {
+        "multipart/form-data" => Ok(Kind::Any),
+        "application/json" | "" => Ok(Kind::Json),
+        _ => {
+            let detail = format!("the body is {name:?}, expected application/json or multipart/form-data");
+            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+        }
+    }
+}
+
+/// The parts `image` and `file` of a form, at least one.
+pub async fn parts(headers: &HeaderMap, bytes: Bytes) -> Result<Vec<Upload>, Problem> {
     let mut request = Request::new(Body::from(bytes));
     *request.headers_mut() = headers.clone();
     // The body was received within our own limit; the extractor's default of 2 MB is below it.
@@ -141,7 +176,7 @@ async fn part(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem> {
     let broken = |reason: String| Problem::bad_request(format!("cannot parse the form: {reason}"));
     let form = Multipart::from_request(request, &()).await;
     let mut form = form.map_err(|error| broken(error.body_text()))?;
-    let mut names = Vec::new();
+    let (mut uploads, mut names) = (Vec::new(), Vec::new());
     while let Some(field) = form.next_field().await.map_err(|error| broken(error.body_text()))? {
         let name = field.name().unwrap_or_default().to_string();
         if name != "image" && name != "file" {
@@ -150,9 +185,13 @@ async fn part(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem> {
         }
         let kind = field.content_type().and_then(kind_of).unwrap_or(Kind::Any);
         let bytes = field.bytes().await.map_err(|error| broken(error.body_text()))?;
-        return Ok(Upload { kind, bytes });
+        uploads.push(Upload { kind, bytes });
     }
-    Err(Problem::bad_request(format!("the form has the parts {names:?}, expected one called image or file")))
+    if uploads.is_empty() {
+        let detail = format!("the form has the parts {names:?}, expected one called image or file");
+        return Err(Problem::bad_request(detail));
+    }
+    Ok(uploads)
 }
 
 impl Upload {

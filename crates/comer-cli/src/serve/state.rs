@@ -6,6 +6,7 @@ use axum::http::HeaderValue;
 use comer::Recognizer;
 use tokio::sync::Semaphore;
 
+use super::key::Keys;
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::queue::Queue;
@@ -24,6 +25,8 @@ pub struct State {
     pub origins: Vec<HeaderValue>,
     /// Names that the server may be addressed by, beside addresses and localhost.
     pub hosts: Vec<String>,
+    /// Keys that requests need; none if they need no key.
+    pub keys: Keys,
     /// Whether to log requests.
     pub log: bool,
 }
@@ -46,6 +49,7 @@ impl State {
             metrics: Metrics::default(),
             origins,
             hosts,
+            keys: Keys::default(),
             log,
         }
     }

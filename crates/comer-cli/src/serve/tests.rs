@@ -1,5 +1,6 @@
 //! The server without a socket, with a tiny random model; `connections` adds one.
 
+mod batches;
 mod connections;
 mod mutations;
 mod requests;

@@ -13,7 +13,7 @@ use super::super::limits::Limits;
 use super::{Answer, Asker, CROSS, cross, flat, state};
 
 /// A body that never comes.
-struct Endless;
+pub struct Endless;
 
 impl HttpBody for Endless {
     type Data = Bytes;
@@ -32,7 +32,7 @@ fn form(name: &str, body: &[u8]) -> (String, Vec<u8>) {
     ("multipart/form-data; boundary=border".into(), [head.as_bytes(), body, b"\r\n--border--\r\n"].concat())
 }
 
-const STROKES: &str = "[[[0,0],[10,10],[20,20]],[[20,0],[10,10],[0,20]]]";
+pub const STROKES: &str = "[[[0,0],[10,10],[20,20]],[[20,0],[10,10],[0,20]]]";
 
 async fn check_good_requests(asker: &Asker) {
     let first = asker.recognize("image/png", cross()).await;
@@ -104,7 +104,7 @@ async fn check_good_requests(asker: &Asker) {
 }
 
 /// Every answer to a bad request is a problem with a reason.
-fn assert_problem(answer: &Answer, status: u16, word: &str, name: &str) {
+pub fn assert_problem(answer: &Answer, status: u16, word: &str, name: &str) {
     assert_eq!(answer.status.as_u16(), status, "{name}: {answer:?}");
     assert_eq!(answer.header("content-type"), "application/problem+json", "{name}");
     let problem = answer.json();
@@ -249,6 +249,7 @@ async fn every_answer_is_in_the_description_and_the_description_is_true() {
     check_good_requests(&asker).await;
     check_bad_requests(&asker).await;
     check_limits(&asker).await;
+    super::batches::check(&asker).await;
     let description = asker.ask("GET", "/api/openapi.json", "", "").await.json();
     let mut described = BTreeSet::new();
     for (path, methods) in description["paths"].as_object().unwrap() {
@@ -270,6 +271,8 @@ async fn every_answer_is_in_the_description_and_the_description_is_true() {
         description["components"]["schemas"]["Strokes"]["properties"]["strokes"]["maxItems"],
         limits.strokes
     );
+    let batch = &description["paths"]["/api/recognize/batch"]["post"]["requestBody"]["content"];
+    assert_eq!(batch["application/json"]["schema"]["properties"]["items"]["maxItems"], limits.batch);
     assert_eq!(description["info"]["version"], env!("CARGO_PKG_VERSION"));
 }
 
