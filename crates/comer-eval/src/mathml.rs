@@ -2,7 +2,7 @@
 //!
 //! What the model writes is set here, with the index of each symbol's token and with what LaTeX does by itself: limits below
 //! and above sums, spaces around functions, no spaces around a sign or in scripts, delimiters that grow after `\left`. All
-//! other LaTeX that people type (text, fonts, matrices) is set by [`general`], without indices.
+//! other LaTeX that people type (text, fonts, matrices) is set by `general`, without indices.
 //!
 //! Without recursion, because a looping prediction may be nested arbitrarily deep.
 
