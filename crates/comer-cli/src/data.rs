@@ -4,6 +4,8 @@ mod check;
 #[cfg(feature = "train")]
 mod clean;
 #[cfg(feature = "train")]
+mod export;
+#[cfg(feature = "train")]
 mod import;
 mod render;
 #[cfg(feature = "train")]
@@ -27,6 +29,8 @@ enum Command {
     #[cfg(feature = "train")]
     Import(import::Arguments),
     #[cfg(feature = "train")]
+    Export(export::Arguments),
+    #[cfg(feature = "train")]
     Clean(clean::Arguments),
     #[cfg(feature = "train")]
     Synthesize(synthesize::Arguments),
@@ -38,6 +42,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Render(arguments) => render::run(arguments),
         #[cfg(feature = "train")]
         Command::Import(arguments) => import::run(arguments),
+        #[cfg(feature = "train")]
+        Command::Export(arguments) => export::run(arguments),
         #[cfg(feature = "train")]
         Command::Clean(arguments) => clean::run(arguments),
         #[cfg(feature = "train")]

@@ -362,7 +362,15 @@ mod tests {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
             Recipe::open(&folder.join(name)).unwrap()
         };
-        for name in ["default.toml", "further.toml", "bundled.toml", "ablation.toml", "overfit.toml"] {
+        for name in [
+            "default.toml",
+            "further.toml",
+            "writers.toml",
+            "writers-full-size.toml",
+            "bundled.toml",
+            "ablation.toml",
+            "overfit.toml",
+        ] {
             open(name);
         }
         assert_eq!(open("paper.toml"), Recipe::default());
