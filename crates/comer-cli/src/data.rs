@@ -5,6 +5,8 @@ mod check;
 mod clean;
 #[cfg(feature = "train")]
 mod import;
+#[cfg(feature = "train")]
+mod photograph;
 mod render;
 #[cfg(feature = "train")]
 mod synthesize;
@@ -29,6 +31,8 @@ enum Command {
     #[cfg(feature = "train")]
     Clean(clean::Arguments),
     #[cfg(feature = "train")]
+    Photograph(photograph::Arguments),
+    #[cfg(feature = "train")]
     Synthesize(synthesize::Arguments),
     Check(check::Arguments),
 }
@@ -40,6 +44,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Import(arguments) => import::run(arguments),
         #[cfg(feature = "train")]
         Command::Clean(arguments) => clean::run(arguments),
+        #[cfg(feature = "train")]
+        Command::Photograph(arguments) => photograph::run(arguments),
         #[cfg(feature = "train")]
         Command::Synthesize(arguments) => synthesize::run(arguments),
         Command::Check(arguments) => check::run(arguments),

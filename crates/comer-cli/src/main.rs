@@ -4,6 +4,8 @@
 mod ablate;
 mod args;
 mod bench;
+#[cfg(feature = "train")]
+mod calibrate;
 mod compare;
 mod completions;
 mod data;
@@ -16,6 +18,9 @@ mod import;
 mod man;
 mod model;
 mod output;
+#[cfg(feature = "train")]
+mod photographs;
+mod reading;
 mod recognize;
 mod score;
 mod serve;

@@ -84,6 +84,7 @@
 
 // The order of the data: input -> image -> engine -> search -> recognition, then alignment. ARCHITECTURE.md has a diagram.
 pub mod alignment;
+mod calibration;
 #[cfg(feature = "import")]
 mod checkpoint;
 mod components;
@@ -121,7 +122,7 @@ pub use constraints::Constraints;
 pub use error::{Error, Result};
 pub use image::Image;
 pub use ink::{Ink, InkSymbol, Point, Stroke};
-pub use input::{Input, InputOptions};
+pub use input::{Bounds, Input, InputOptions};
 pub use interrupt::CancelToken;
 pub use options::RecognizeOptions;
 pub use recognition::{Candidate, Recognition};
@@ -137,6 +138,7 @@ pub mod internal {
         };
     }
     export!(
+        calibration,
         #[cfg(feature = "import")]
         checkpoint,
         config,

@@ -33,7 +33,6 @@ impl Mapping {
     }
 
     /// Turns an image of `width` by `height` pixels clockwise by quarters.
-    #[cfg(feature = "decode")]
     pub fn quarter_turns(quarters: usize, width: usize, height: usize) -> Self {
         let (w, h) = (width as f64, height as f64);
         let matrix = match quarters % 4 {
@@ -111,7 +110,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "decode")]
     fn quarter_turns_move_the_corners() {
         // The upper left pixel of an image of 4 by 2 pixels.
         for (quarters, expected) in [(0, [0.5, 0.5]), (1, [1.5, 0.5]), (2, [3.5, 1.5]), (3, [0.5, 3.5])] {

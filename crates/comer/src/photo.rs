@@ -18,7 +18,7 @@ pub mod shape;
 mod work;
 
 #[cfg(feature = "decode")]
-pub use decode::{MOST_PIXELS, decode, grey};
+pub use decode::{MOST_PIXELS, decode, decode_with, grey, is_svg};
 pub use work::Work;
 
 use crate::error::{Error, Result};
@@ -68,6 +68,12 @@ pub struct Cleaned {
     pub mapping: Mapping,
     /// What its ink fills in the source.
     pub extent: Extent,
+}
+
+/// Without decoders every XML file is ink.
+#[cfg(not(feature = "decode"))]
+pub fn is_svg(_: &[u8]) -> bool {
+    false
 }
 
 /// Pixels around a formula that may belong to its soft edges, in stroke widths.

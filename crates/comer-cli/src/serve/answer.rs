@@ -1,17 +1,21 @@
 //! The JSON response of a recognition.
 
-use comer::{Input, Recognition};
 use serde_json::{Value, json};
 
-use crate::output::{add_alignment, recognition_json};
+use crate::output::add_alignment;
+use crate::reading::{Reading, reading_json};
 
-/// A recognition as JSON, with MathML and the strokes of each token if requested.
-pub fn answer(recognition: &Recognition, input: &Input, mathml: bool) -> Value {
-    let mut answer = recognition_json(recognition);
-    answer["kind"] = if input.ink().is_some() { "ink" } else { "picture" }.into();
-    add_alignment(&mut answer, recognition);
-    if let Some(strokes) = recognition.alignment.as_ref().and_then(|alignment| alignment.strokes.as_ref()) {
-        answer["alignment"]["strokes"] = json!(strokes);
+/// A reading as JSON, with MathML and the alignment if requested.
+pub fn answer(reading: &Reading, alignment: bool, mathml: bool) -> Value {
+    let mut answer = reading_json(reading);
+    let recognition = &reading.recognition;
+    answer["kind"] = if reading.input.ink().is_some() { "ink" } else { "picture" }.into();
+    if alignment {
+        add_alignment(&mut answer, recognition);
+        let strokes = recognition.alignment.as_ref().and_then(|alignment| alignment.strokes.as_ref());
+        if let Some(strokes) = strokes {
+            answer["alignment"]["strokes"] = json!(strokes);
+        }
     }
     if mathml {
         add_mathml(&mut answer);

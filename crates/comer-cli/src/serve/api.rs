@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State as Shared};
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
-use comer::{AlignmentDetail, RecognizeOptions};
+use comer::{AlignmentDetail, InputOptions, RecognizeOptions};
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -19,6 +19,7 @@ use super::queue::{Refused, Stop};
 use super::request::{self, Upload, Wanted};
 use super::state::State;
 use crate::explanation;
+use crate::reading::{self, Reading};
 
 /// The OpenAPI description, with the version of the program.
 pub static OPENAPI: LazyLock<String> =
@@ -110,27 +111,33 @@ fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<
         }
         error => Problem::unreadable(error.to_string()),
     };
-    let input = upload.read(wanted.raw, &state.limits)?;
-    let detail = if wanted.explain { AlignmentDetail::Full } else { wanted.alignment };
+    let deadline = stop.deadline.into_std();
+    let preparation = InputOptions::new().raw(wanted.raw).cancel_token(&stop.token).deadline(deadline);
+    let (inputs, warnings) = upload.read(&preparation, wanted.formulas, &state.limits, &failed)?;
     let options = RecognizeOptions::new()
         .search(wanted.search.clone())
-        .alignment(detail)
+        .alignment(if wanted.explain { AlignmentDetail::Full } else { AlignmentDetail::Attention })
         .constraints(wanted.constraints.clone())
         .threads(1)
         .cancel_token(&stop.token)
-        .deadline(stop.deadline.into_std());
-    let recognition = state.recognizer.recognize_with(&input, &options).map_err(failed)?;
+        .deadline(deadline);
+    let mut readings = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        readings.push(reading::read(&state.recognizer, input, &options).map_err(&failed)?);
+    }
     let time = start.elapsed();
     state.metrics.recognized(time);
-    if wanted.explain {
-        let page = explanation::page(&state.recognizer, &input, &recognition);
+    if let (true, Some(Reading { input, recognition, .. })) = (wanted.explain, readings.first()) {
+        let page = explanation::page(&state.recognizer, input, recognition);
         let page = page.map_err(|error| Problem::unreadable(format!("{error:#}")))?;
         let mut response = counted(state, "text/html; charset=utf-8", page)?;
         let policy = HeaderValue::from_static(EXPLANATION_POLICY);
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
         return Ok(response);
     }
-    let mut answer = answer(&recognition, &input, wanted.mathml);
+    let alignment = wanted.alignment != AlignmentDetail::None;
+    let formulas = readings.iter().map(|reading| answer(reading, alignment, wanted.mathml)).collect();
+    let mut answer = reading::page_json(formulas, &warnings);
     answer["milliseconds"] = json!((time.as_secs_f64() * 10_000.0).round() / 10.0);
     counted(state, "application/json", answer.to_string())
 }

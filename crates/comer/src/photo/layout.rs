@@ -46,9 +46,9 @@ pub struct Gaps {
 
 impl Gaps {
     /// Space that hardly any single formula has inside.
-    pub const CLEAR: Self = Self { lines: 0.9, columns: 4.0 };
+    pub const CLEAR: Self = Self { lines: 0.8, columns: 6.0 };
     /// Space that formulas on a page usually have between them.
-    pub const USUAL: Self = Self { lines: 0.6, columns: 3.0 };
+    pub const USUAL: Self = Self { lines: 0.55, columns: 4.0 };
 }
 
 /// From this many parts on, an image shows something else than formulas.
@@ -65,6 +65,9 @@ const LEAST_BAR: f64 = 0.8;
 const BAR_GAP: f64 = 1.5;
 /// A group smaller than this in both directions, in heights of symbols, is a dot or a speck.
 const LEAST_GROUP: f64 = 0.45;
+/// A line with fewer parts than this, and narrower than this many heights of symbols, may be a limit or a script of the
+/// line beside it: it needs twice the space around it.
+const SLIGHT: (usize, f64) = (3, 2.0);
 
 /// The groups of extents, in reading order, as indices; all extents are in one group if there are too many.
 pub fn groups(extents: &[Extent], gaps: Gaps, work: &Work) -> Result<Vec<Vec<usize>>> {
@@ -133,7 +136,8 @@ fn pieces(extents: &[Extent], group: &[usize], height: f64, gaps: Gaps, lines: b
     let mut order = group.to_vec();
     order.sort_by(|&a, &b| range(a).0.total_cmp(&range(b).0));
     let least = height * if lines { gaps.lines } else { gaps.columns };
-    let mut pieces: Vec<Vec<usize>> = Vec::new();
+    // Each piece with the space before it.
+    let mut pieces: Vec<(f64, Vec<usize>)> = Vec::new();
     let mut end = f64::NEG_INFINITY;
     for (place, &at) in order.iter().enumerate() {
         let gap = range(at).0 - end;
@@ -141,12 +145,28 @@ fn pieces(extents: &[Extent], group: &[usize], height: f64, gaps: Gaps, lines: b
             || (gap >= least
                 && !(lines && gap < BAR_GAP * height && joined_by_bar(extents, &order, place, end, height)));
         match pieces.last_mut() {
-            Some(piece) if !cut => piece.push(at),
-            _ => pieces.push(vec![at]),
+            Some((_, piece)) if !cut => piece.push(at),
+            _ => pieces.push((gap, vec![at])),
         }
         end = end.max(range(at).1);
     }
-    pieces
+    while lines && pieces.len() > 1 {
+        let space = |at: usize| {
+            let before = if at == 0 { f64::INFINITY } else { pieces[at].0 };
+            (before, pieces.get(at + 1).map_or(f64::INFINITY, |next| next.0))
+        };
+        let slight = |piece: &[usize]| {
+            let bounds = piece.iter().map(|&at| extents[at]).reduce(Extent::join);
+            piece.len() < SLIGHT.0 && bounds.is_some_and(|bounds| bounds.width() < SLIGHT.1 * height)
+        };
+        let nearest = |at: usize| space(at).0.min(space(at).1);
+        let Some(at) = (0..pieces.len()).find(|&at| slight(&pieces[at].1) && nearest(at) < 2.0 * least) else { break };
+        // It joins the piece that is nearer.
+        let into = if space(at).0 <= space(at).1 { at - 1 } else { at };
+        let (_, joined) = pieces.remove(into + 1);
+        pieces[into].1.extend(joined);
+    }
+    pieces.into_iter().map(|(_, piece)| piece).collect()
 }
 
 /// Whether a fraction bar is next to the space above `order[place]`, which begins at `end`, with ink on its other side.
@@ -222,8 +242,10 @@ mod tests {
         let fraction = [extent(10.0, 0.0, 20.0, 30.0), extent(0.0, 60.0, 60.0, 3.0), extent(10.0, 93.0, 20.0, 30.0)];
         assert_eq!(found(&fraction, Gaps::CLEAR), [vec![0, 1, 2]]);
         let without_bar = [fraction[0], extent(10.0, 60.0, 20.0, 30.0), extent(10.0, 120.0, 20.0, 30.0)];
-        assert_eq!(found(&without_bar, Gaps::CLEAR).len(), 3);
-        let dotted = [extent(0.0, 40.0, 10.0, 30.0), extent(2.0, 5.0, 4.0, 4.0)];
+        assert_eq!(found(&without_bar, Gaps::CLEAR).len(), 1, "each may be a script of another");
+        let apart = [fraction[0], extent(10.0, 90.0, 20.0, 30.0), extent(10.0, 180.0, 20.0, 30.0)];
+        assert_eq!(found(&apart, Gaps::CLEAR).len(), 3);
+        let dotted = [extent(0.0, 40.0, 10.0, 30.0), extent(2.0, 18.0, 4.0, 4.0)];
         assert_eq!(found(&dotted, Gaps::CLEAR), [vec![0, 1]]);
     }
 }

@@ -15,7 +15,7 @@ const AT_EDGE: f32 = 0.01;
 /// Share of the image's side from which a straight line along it is no writing, if it is at the edge.
 const LONG: f32 = 0.3;
 
-/// The centre lines of the ink, one pixel wide: Zhang and Suen's thinning.
+/// The centre lines of the ink, one pixel wide: Guo and Hall's thinning, which keeps thin diagonals.
 pub fn centre_lines(mask: &Mask, work: &Work) -> Result<Mask> {
     let Mask { width, height, ref ink } = *mask;
     // A border of one pixel makes bounds checks on neighbours unnecessary.
@@ -43,12 +43,13 @@ pub fn centre_lines(mask: &Mask, work: &Work) -> Result<Mask> {
         let second = half % 2 == 1;
         let removable = |thin: &[bool], at: usize| {
             let neighbours = around.map(|offset| thin[at.wrapping_add_signed(offset)]);
-            let count = neighbours.iter().filter(|&&ink| ink).count();
-            let steps = (0..8).filter(|&side| !neighbours[side] && neighbours[(side + 1) % 8]).count();
-            let [north, _, east, _, south, _, west, _] = neighbours;
-            let open =
-                if second { !(north && west && (east || south)) } else { !(east && south && (north || west)) };
-            (2..=6).contains(&count) && steps == 1 && open
+            let [n, ne, e, se, south, sw, w, nw] = neighbours;
+            let count = |sides: [bool; 4]| sides.into_iter().filter(|&side| side).count();
+            let runs = count([!n && (ne || e), !e && (se || south), !south && (sw || w), !w && (nw || n)]);
+            let pairs = count([nw || n, ne || e, se || south, sw || w]);
+            let pairs = pairs.min(count([n || ne, e || se, south || sw, w || nw]));
+            let kept = if second { (n || ne || !se) && e } else { (south || sw || !nw) && w };
+            runs == 1 && (2..=3).contains(&pairs) && !kept
         };
         work.spend(8 * asked.len())?;
         let candidates: Vec<usize> =
@@ -142,7 +143,22 @@ mod tests {
             let square = Mask { width: 12, height: 12, ink: (0..144).map(inside).collect() };
             let lines = centre_lines(&square, &work).unwrap();
             assert_eq!(Parts::of(&lines, &work).unwrap().list.len(), 1, "a square of {side}");
-            assert!(lines.ink.iter().filter(|&&ink| ink).count() <= side, "a square of {side}");
+            assert!(lines.ink.iter().filter(|&&ink| ink).count() <= side + 1, "a square of {side}");
+        }
+    }
+
+    #[test]
+    fn thinning_keeps_the_length_of_diagonals() {
+        for pen in 1..5 {
+            let mut ink = vec![false; 80 * 80];
+            for step in 0..60 {
+                for cell in 0..pen * pen {
+                    ink[(10 + step + cell / pen) * 80 + 10 + step + cell % pen] = true;
+                }
+            }
+            let lines = centre_lines(&Mask { width: 80, height: 80, ink }, &Work::new(&|| Ok(()))).unwrap();
+            let rows = lines.ink.chunks(80).filter(|row| row.contains(&true)).count();
+            assert!(rows + 2 * pen >= 60, "a pen of {pen} leaves {rows} of 60 rows");
         }
     }
 

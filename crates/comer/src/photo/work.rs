@@ -52,11 +52,11 @@ mod tests {
         let work = Work::new(&interrupt);
         work.spend(1).unwrap();
         assert_eq!(asked.get(), 1);
-        for _ in 0..10 {
+        for _ in 0..11 {
             work.spend(STRIDE as usize / 10).unwrap();
         }
         assert_eq!(asked.get(), 2);
         assert!(matches!(work.spend(2 * STRIDE as usize), Err(Error::Cancelled)));
-        assert_eq!(work.spent(), 1 + STRIDE / 10 * 10 + 2 * STRIDE);
+        assert_eq!(work.spent(), 1 + STRIDE / 10 * 11 + 2 * STRIDE);
     }
 }
