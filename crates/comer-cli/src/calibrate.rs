@@ -38,7 +38,10 @@ pub fn calibrate(model: &mut ModelFile, set: &Path, take: Option<usize>) -> Resu
         let halves = [0, 1].map(|half| samples.iter().skip(half).step_by(2).copied().collect::<Vec<_>>());
         let fitted = |fit: usize, measured: usize| -> Vec<(f32, bool)> {
             let curve = Curve::fit(&halves[fit]);
-            halves[measured].iter().map(|sample| (curve.apply(sample.probability, sample.tokens), sample.right)).collect()
+            halves[measured]
+                .iter()
+                .map(|sample| (curve.apply(sample.probability, sample.tokens), sample.right))
+                .collect()
         };
         let after = Reliability::new(&[fitted(0, 1), fitted(1, 0)].concat());
         message(format_args!(
@@ -82,7 +85,11 @@ fn read(recognizer: &Recognizer, records: &[Record], options: &RecognizeOptions)
         };
         let truth: Vec<&str> = record.tokens.split_whitespace().collect();
         let found: Vec<&str> = best.tokens.iter().map(|token| token.text.as_str()).collect();
-        said.formulas.push(Sample { probability: best.confidence, tokens: found.len(), right: found == truth });
+        said.formulas.push(Sample {
+            probability: best.confidence,
+            tokens: found.len(),
+            right: found == truth,
+        });
         for (token, right) in best.tokens.iter().zip(matched(&found, &truth)) {
             said.tokens.push(Sample { probability: token.confidence, tokens: 1, right });
         }

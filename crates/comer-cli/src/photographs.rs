@@ -98,8 +98,10 @@ pub fn evaluate(
     let one = |truth: &Truth| -> Result<PhotographReport> {
         let bytes = fs::read(folder.join(&truth.name)).with_context(|| truth.name.clone())?;
         let formulas = if several { Formulas::All } else { Formulas::One };
-        let inputs = reading::prepare(&bytes, &InputOptions::new(), formulas).map_or_else(|_| Vec::new(), |found| found.0);
-        let mut report = PhotographReport { photographs: 1, formulas: truth.formulas.len(), ..Default::default() };
+        let inputs = reading::prepare(&bytes, &InputOptions::new(), formulas)
+            .map_or_else(|_| Vec::new(), |found| found.0);
+        let mut report =
+            PhotographReport { photographs: 1, formulas: truth.formulas.len(), ..Default::default() };
         let mut matched = vec![false; inputs.len()];
         for formula in &truth.formulas {
             let right = |input: Input| {

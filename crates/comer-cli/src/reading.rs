@@ -1,8 +1,6 @@
 //! Reads all formulas of an input, and says what is doubtful about each.
 
-use comer::{
-    AlignmentDetail, Error, Input, InputOptions, Recognition, RecognizeOptions, Recognizer, Result,
-};
+use comer::{AlignmentDetail, Error, Input, InputOptions, Recognition, RecognizeOptions, Recognizer, Result};
 use serde_json::{Value, json};
 
 use crate::output::recognition_json;
@@ -57,7 +55,11 @@ impl Warning {
 }
 
 /// The formulas of a file.
-pub fn prepare(bytes: &[u8], options: &InputOptions, formulas: Formulas) -> Result<(Vec<Input>, Vec<Warning>)> {
+pub fn prepare(
+    bytes: &[u8],
+    options: &InputOptions,
+    formulas: Formulas,
+) -> Result<(Vec<Input>, Vec<Warning>)> {
     let several = |count: usize, hint: &str| {
         let message = format!("{count} formulas were found{hint}");
         vec![Warning::new("several_formulas", message)]
@@ -109,11 +111,18 @@ fn warnings(input: &Input, recognition: &Recognition) -> Vec<Warning> {
     let confidence = recognition.best.confidence;
     let unread = recognition.alignment.as_ref().map_or(0.0, |alignment| alignment.ink.unread);
     if confidence < NO_FORMULA.0 && unread > NO_FORMULA.1 {
-        let message = format!("this may be no formula: confidence {}, {} of the ink is unread", percent(confidence), percent(unread));
+        let message = format!(
+            "this may be no formula: confidence {}, {} of the ink is unread",
+            percent(confidence),
+            percent(unread)
+        );
         warnings.push(Warning::new("no_formula", message));
     } else {
         if confidence < LOW_CONFIDENCE {
-            warnings.push(Warning::new("low_confidence", format!("the confidence is low: {}", percent(confidence))));
+            warnings.push(Warning::new(
+                "low_confidence",
+                format!("the confidence is low: {}", percent(confidence)),
+            ));
         }
         if unread > MUCH_UNREAD {
             warnings.push(Warning::new("unread_ink", format!("{} of the ink is unread", percent(unread))));
@@ -122,7 +131,8 @@ fn warnings(input: &Input, recognition: &Recognition) -> Vec<Warning> {
     let bounds = input.bounds();
     let (width, height) = (bounds.right - bounds.left, bounds.bottom - bounds.top);
     if input.ink().is_none() && width.max(height) < 2.0 * SMALL && width.min(height) < SMALL {
-        let message = format!("the formula has {width:.0} x {height:.0} pixels, which is too small to be read well");
+        let message =
+            format!("the formula has {width:.0} x {height:.0} pixels, which is too small to be read well");
         warnings.push(Warning::new("too_small", message));
     }
     warnings

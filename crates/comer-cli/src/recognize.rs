@@ -87,14 +87,16 @@ pub struct Arguments {
 }
 
 /// Extensions of pictures that have to be converted first.
-const OTHER_PICTURES: &[&str] = &["heic", "heif", "avif", "pdf", "svg", "eps", "ps", "djvu", "psd", "jp2", "dng"];
+const OTHER_PICTURES: &[&str] =
+    &["heic", "heif", "avif", "pdf", "svg", "eps", "ps", "djvu", "psd", "jp2", "dng"];
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     arguments.threads.apply()?;
     if let Some(seconds) = arguments.timeout.filter(|seconds| !(0.0..=1e6).contains(seconds)) {
         bail!("--timeout {seconds}: expected seconds from 0 to a million");
     }
-    if let Some(confidence) = arguments.min_confidence.filter(|confidence| !(0.0..=1.0).contains(confidence)) {
+    if let Some(confidence) = arguments.min_confidence.filter(|confidence| !(0.0..=1.0).contains(confidence))
+    {
         bail!("--min-confidence {confidence}: expected a number from 0 to 1");
     }
     let search = arguments.search.resolve(arguments.nbest)?;
@@ -120,7 +122,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             .with_max_len(1)
             .map(|path| {
                 let start = Instant::now();
-                let result = recognize(&recognizer, path, arguments, &options).and_then(|page| page.check(arguments));
+                let result =
+                    recognize(&recognizer, path, arguments, &options).and_then(|page| page.check(arguments));
                 progress.advance();
                 (result, start.elapsed())
             })
@@ -176,14 +179,18 @@ impl Page {
     fn notes(&self, verbose: bool, time: Duration) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         if verbose {
-            let sure = self.readings.iter().map(|reading| format!("{:.3}", reading.recognition.best.confidence));
+            let sure =
+                self.readings.iter().map(|reading| format!("{:.3}", reading.recognition.best.confidence));
             let sure = sure.collect::<Vec<_>>().join(", ");
             lines.push(format!("confidence {sure}, {:.1} ms", milliseconds(time)));
         }
         lines.extend(self.warnings.iter().map(|warning| format!("warning: {}", warning.message)));
         for (number, reading) in self.readings.iter().enumerate() {
-            let which = if self.readings.len() > 1 { format!("formula {}: ", number + 1) } else { String::new() };
-            lines.extend(reading.warnings.iter().map(|warning| format!("warning: {which}{}", warning.message)));
+            let which =
+                if self.readings.len() > 1 { format!("formula {}: ", number + 1) } else { String::new() };
+            lines.extend(
+                reading.warnings.iter().map(|warning| format!("warning: {which}{}", warning.message)),
+            );
         }
         lines
     }

@@ -74,7 +74,8 @@ impl Curve {
             }
             for sample in samples {
                 let features = features(sample.probability, sample.tokens);
-                let found = sigmoid(weights.iter().zip(features).map(|(weight, feature)| weight * feature).sum());
+                let found =
+                    sigmoid(weights.iter().zip(features).map(|(weight, feature)| weight * feature).sum());
                 let off = found - f64::from(u8::from(sample.right));
                 for row in 0..3 {
                     gradient[row] += off * features[row];

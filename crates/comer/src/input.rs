@@ -152,7 +152,9 @@ impl Input {
     pub fn from_bytes_with(bytes: &[u8], options: &InputOptions) -> Result<Self> {
         match Source::read(bytes, options)? {
             Source::Ink(ink) => Self::from_ink(ink),
-            Source::Image(Grey { width, height, levels }) => Self::from_pixels_with(width, height, levels, options),
+            Source::Image(Grey { width, height, levels }) => {
+                Self::from_pixels_with(width, height, levels, options)
+            }
         }
     }
 
@@ -325,7 +327,8 @@ impl Input {
         let (width, height) = (image.width(), image.height());
         let fitted = image.clone().fit()?;
         let factor = fitted.width() as f32 / width as f32;
-        let fit = Mapping::scale(fitted.width() as f64 / width as f64, fitted.height() as f64 / height as f64);
+        let fit =
+            Mapping::scale(fitted.width() as f64 / width as f64, fitted.height() as f64 / height as f64);
         let whole = (fitted != image && ink.is_none()).then(|| Box::new((image, mapping)));
         let (bounds, mapping) = (extent.into(), mapping.then(fit));
         Ok(Self { image: fitted, ink, mapping, factor, bounds, whole, strokes: None })
@@ -469,7 +472,8 @@ mod tests {
 
     #[test]
     fn an_input_can_be_turned() {
-        let image = Image::new(40, 30, (0..1200).map(|at| if at % 40 == 3 && at < 400 { 255 } else { 0 }).collect());
+        let image =
+            Image::new(40, 30, (0..1200).map(|at| if at % 40 == 3 && at < 400 { 255 } else { 0 }).collect());
         let input = Input::from_image(image.unwrap()).unwrap();
         let turned = input.turned(1).unwrap();
         assert_eq!((turned.image().width(), turned.image().height()), (30, 40));

@@ -26,9 +26,8 @@ impl Mapping {
         let area = first[0] * second[1] - second[0] * first[1];
         let g = (sum[0] * second[1] - second[0] * sum[1]) / area;
         let h = (first[0] * sum[1] - sum[0] * first[1]) / area;
-        let [x, y] = [0, 1].map(|axis| {
-            [b[axis] - a[axis] + g * b[axis], d[axis] - a[axis] + h * d[axis], a[axis]]
-        });
+        let [x, y] =
+            [0, 1].map(|axis| [b[axis] - a[axis] + g * b[axis], d[axis] - a[axis] + h * d[axis], a[axis]]);
         Self { matrix: [x[0], x[1], x[2], y[0], y[1], y[2], g, h, 1.0] }
     }
 

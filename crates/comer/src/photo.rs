@@ -183,7 +183,8 @@ fn formula(
     let side = |(first, last): (f64, f64), most: usize| {
         ((first as usize).saturating_sub(edge), (last as usize + edge).min(most))
     };
-    let ((left, right), (top, bottom)) = (side(bounds.columns, strength.width), side(bounds.rows, strength.height));
+    let ((left, right), (top, bottom)) =
+        (side(bounds.columns, strength.width), side(bounds.rows, strength.height));
     let (width, height) = (right - left, bottom - top);
     let mut cut = strength.cut(left, top, width, height);
     let mask_of = |wanted: bool| {
@@ -206,9 +207,18 @@ fn formula(
     let mask = fine.at_least(level);
     let parts = Parts::of(&mask, work)?;
     let mask = parts.mask(&shape::without_specks(&parts, &vec![true; parts.list.len()]));
-    let Some((image, redrawn)) = redraw::to_training_size(&mask, &fine, level, work)? else { return Ok(None) };
-    let refined = Mapping::new([f64::from(factor); 2], [-(left as f64), -(top as f64)].map(|at| at * f64::from(factor)));
-    Ok(Some(Cleaned { image, extent: in_source(bounds, mapping), mapping: mapping.then(refined).then(redrawn) }))
+    let Some((image, redrawn)) = redraw::to_training_size(&mask, &fine, level, work)? else {
+        return Ok(None);
+    };
+    let refined = Mapping::new(
+        [f64::from(factor); 2],
+        [-(left as f64), -(top as f64)].map(|at| at * f64::from(factor)),
+    );
+    Ok(Some(Cleaned {
+        image,
+        extent: in_source(bounds, mapping),
+        mapping: mapping.then(refined).then(redrawn),
+    }))
 }
 
 /// What holds a rectangle of the target of a mapping in its source.

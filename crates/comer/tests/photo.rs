@@ -70,7 +70,8 @@ fn synthetic_photographs_are_cleaned_to_their_drawings() {
         let (mut sum, mut ratios) = (0.0, Vec::new());
         for (number, (name, drawing)) in drawings.iter().enumerate() {
             let grey = photograph(drawing.width, drawing.height, &drawing.levels, &conditions, number as u64);
-            let (picture, _) = photo::clean(&grey, true, &photo::Work::new(&|| Ok(()))).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let (picture, _) = photo::clean(&grey, true, &photo::Work::new(&|| Ok(())))
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
             let cleaned =
                 Grey { width: picture.width(), height: picture.height(), levels: picture.pixels().to_vec() };
             sum += agreement(drawing, &cleaned, 1);
@@ -150,9 +151,14 @@ fn cleaning_stops_where_it_is_interrupted() {
             let work = photo::Work::new(&interrupt);
             let result = photo::clean_all(&grey, &CLEANING, &work);
             let early = work.spent() <= (last.get() + 1) * 20_000_000;
-            assert!(early && (result.is_err() || work.spent() < 2_000_000), "{name}: {} visits", work.spent());
+            assert!(
+                early && (result.is_err() || work.spent() < 2_000_000),
+                "{name}: {} visits",
+                work.spent()
+            );
         }
     }
 }
 
-const CLEANING: photo::Cleaning = photo::Cleaning { remove_lines: true, gaps: Some(photo::layout::Gaps::USUAL) };
+const CLEANING: photo::Cleaning =
+    photo::Cleaning { remove_lines: true, gaps: Some(photo::layout::Gaps::USUAL) };

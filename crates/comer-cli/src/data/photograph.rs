@@ -88,7 +88,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let place = unfinished.join(&name);
         fs::write(&place, file).with_context(|| place.display().to_string())?;
         progress.advance();
-        let formula = |(record, bounds): (&usize, &[f64; 4])| json!({ "box": bounds, "record": records[*record] });
+        let formula =
+            |(record, bounds): (&usize, &[f64; 4])| json!({ "box": bounds, "record": records[*record] });
         let truth = json!({
             "name": name,
             "width": width,

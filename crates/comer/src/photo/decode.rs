@@ -204,6 +204,40 @@ mod tests {
     }
 
     #[test]
+    fn known_kinds_that_are_not_read_say_how_to_convert_them() {
+        let media = |brand: &[u8]| [b"\0\0\0\x18ftyp", brand, b"\0\0\0\0"].concat();
+        for (bytes, expected) in [
+            (media(b"heic"), "heif-convert"),
+            (media(b"mif1"), "heif-convert"),
+            (media(b"avif"), "avifdec"),
+            (media(b"mp42"), "video"),
+            (b"%PDF-1.7\n".to_vec(), "pdftoppm"),
+            (
+                b"<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"/>".to_vec(),
+                "rsvg-convert",
+            ),
+        ] {
+            let message = decode(&bytes).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message:?} lacks {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_truncated_jpeg_is_an_error_unless_asked_for() {
+        let picture = GrayImage::from_fn(64, 64, |x, y| Luma([((x * y) % 251) as u8]));
+        let jpeg = encoded(picture, ImageFormat::Jpeg);
+        assert!(decode(&jpeg).is_ok());
+        // What follows the end of the picture does not matter.
+        assert!(decode(&[&jpeg[..], &[0; 100]].concat()).is_ok());
+        for length in [jpeg.len() - 2, jpeg.len() * 3 / 4] {
+            let message = decode(&jpeg[..length]).unwrap_err().to_string();
+            assert!(message.contains("truncated"), "{length} of {}: {message}", jpeg.len());
+        }
+        let lenient = decode_with(&jpeg[..jpeg.len() - 2], true).unwrap();
+        assert_eq!((lenient.width, lenient.height), (64, 64));
+    }
+
+    #[test]
     fn bad_files_are_refused_with_their_reason() {
         let png = encoded(ramp(), ImageFormat::Png);
         let jpeg = encoded(GrayImage::new(64, 64), ImageFormat::Jpeg);

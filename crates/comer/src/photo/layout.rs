@@ -160,7 +160,10 @@ fn pieces(extents: &[Extent], group: &[usize], height: f64, gaps: Gaps, lines: b
             piece.len() < SLIGHT.0 && bounds.is_some_and(|bounds| bounds.width() < SLIGHT.1 * height)
         };
         let nearest = |at: usize| space(at).0.min(space(at).1);
-        let Some(at) = (0..pieces.len()).find(|&at| slight(&pieces[at].1) && nearest(at) < 2.0 * least) else { break };
+        let Some(at) = (0..pieces.len()).find(|&at| slight(&pieces[at].1) && nearest(at) < 2.0 * least)
+        else {
+            break;
+        };
         // It joins the piece that is nearer.
         let into = if space(at).0 <= space(at).1 { at - 1 } else { at };
         let (_, joined) = pieces.remove(into + 1);
@@ -239,7 +242,8 @@ mod tests {
     #[test]
     fn bars_and_dots_keep_formulas_together() {
         // x over a bar over y, each 30 away from the bar, where a line would begin at 27; and a dot beside them.
-        let fraction = [extent(10.0, 0.0, 20.0, 30.0), extent(0.0, 60.0, 60.0, 3.0), extent(10.0, 93.0, 20.0, 30.0)];
+        let fraction =
+            [extent(10.0, 0.0, 20.0, 30.0), extent(0.0, 60.0, 60.0, 3.0), extent(10.0, 93.0, 20.0, 30.0)];
         assert_eq!(found(&fraction, Gaps::CLEAR), [vec![0, 1, 2]]);
         let without_bar = [fraction[0], extent(10.0, 60.0, 20.0, 30.0), extent(10.0, 120.0, 20.0, 30.0)];
         assert_eq!(found(&without_bar, Gaps::CLEAR).len(), 1, "each may be a script of another");

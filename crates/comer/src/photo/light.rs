@@ -87,7 +87,8 @@ pub fn dark_ink(grey: Grey, work: &Work) -> Result<Grey> {
 /// How far each pixel is below the typical level of its wide surroundings: a first look, for the width of the strokes.
 pub fn rough_strength(grey: &Grey, work: &Work) -> Result<Strength> {
     let ground = local_quantile(grey, 0.7, work)?;
-    let values = grey.levels.iter().zip(&ground).map(|(&level, &ground)| below(f32::from(level), ground)).collect();
+    let values =
+        grey.levels.iter().zip(&ground).map(|(&level, &ground)| below(f32::from(level), ground)).collect();
     work.spend(grey.levels.len())?;
     Ok(Strength { width: grey.width, height: grey.height, values })
 }
@@ -111,8 +112,11 @@ pub fn ink_strength(grey: &Grey, pen: f32, work: &Work) -> Result<Strength> {
     let invert = |levels: Vec<u8>| -> Vec<u8> { levels.into_iter().map(|level| 255 - level).collect() };
     let ground = highest(levels, width, height, reach, work)?;
     let ground = invert(highest(&invert(ground), width, height, reach, work)?);
-    let mut values: Vec<f32> =
-        levels.iter().zip(&ground).map(|(&level, &ground)| below(f32::from(level), f32::from(ground))).collect();
+    let mut values: Vec<f32> = levels
+        .iter()
+        .zip(&ground)
+        .map(|(&level, &ground)| below(f32::from(level), f32::from(ground)))
+        .collect();
     // Noise lifts the ground; most of the image shows by how much.
     const STEPS: usize = 1024;
     let mut counts = [0usize; STEPS];
@@ -431,7 +435,8 @@ mod tests {
     #[test]
     fn edges_of_shadows_are_ground_and_strokes_are_not() {
         let (width, height) = (200, 120);
-        let stroke = |x: usize, y: usize| (97..101).contains(&y) && (20..180).contains(&x) || (60..64).contains(&x);
+        let stroke =
+            |x: usize, y: usize| (97..101).contains(&y) && (20..180).contains(&x) || (60..64).contains(&x);
         let level = |at: usize| {
             let (x, y) = (at % width, at / width);
             // The edge of the shadow is a few pixels wide.

@@ -104,7 +104,8 @@ fn filled(grey: &Grey) -> Vec<u8> {
                 let (x, y) = (at % width, at / width);
                 let (place, side) = if across { (x, width) } else { (y, height) };
                 let range = place.saturating_sub(FILLED)..(place + FILLED + 1).min(side);
-                let value = |place: usize| if across { levels[y * width + place] } else { levels[place * width + x] };
+                let value =
+                    |place: usize| if across { levels[y * width + place] } else { levels[place * width + x] };
                 range.map(value).reduce(pick).unwrap_or(levels[at])
             };
             (0..levels.len()).map(one).collect()
@@ -232,7 +233,8 @@ fn stands_out(levels: &[u8], width: usize, height: usize, corners: &[Corner; 4])
         let length = (to[0] - from[0]).hypot(to[1] - from[1]);
         let inwards = [-(to[1] - from[1]) / length, (to[0] - from[0]) / length];
         let level = |place: Corner| {
-            let inside = place[0] >= 0.0 && place[1] >= 0.0 && place[0] < width as f64 && place[1] < height as f64;
+            let inside =
+                place[0] >= 0.0 && place[1] >= 0.0 && place[0] < width as f64 && place[1] < height as f64;
             inside.then(|| f32::from(levels[place[1] as usize * width + place[0] as usize]))
         };
         let steps = (length as usize).max(1);
@@ -240,7 +242,10 @@ fn stands_out(levels: &[u8], width: usize, height: usize, corners: &[Corner; 4])
         for step in 0..steps {
             let share = (step as f64 + 0.5) / steps as f64;
             let at = |distance: f64| {
-                level([0, 1].map(|axis| from[axis] + (to[axis] - from[axis]) * share + inwards[axis] * distance))
+                level(
+                    [0, 1]
+                        .map(|axis| from[axis] + (to[axis] - from[axis]) * share + inwards[axis] * distance),
+                )
             };
             if let (Some(inside), Some(outside)) = (at(3.0), at(-3.0)) {
                 let contrast = (inside - outside) / inside.max(16.0);
@@ -287,7 +292,10 @@ fn inset(corners: &[Corner; 4], width: usize, height: usize) -> [Corner; 4] {
         .collect();
     std::array::from_fn(|corner| {
         let (before, after) = (moved[(corner + 3) % 4], moved[corner]);
-        let (first, second) = ([before.1[0] - before.0[0], before.1[1] - before.0[1]], [after.1[0] - after.0[0], after.1[1] - after.0[1]]);
+        let (first, second) = (
+            [before.1[0] - before.0[0], before.1[1] - before.0[1]],
+            [after.1[0] - after.0[0], after.1[1] - after.0[1]],
+        );
         let area = first[0] * second[1] - first[1] * second[0];
         if area.abs() < 1e-9 {
             return corners[corner];
@@ -302,7 +310,9 @@ fn inset(corners: &[Corner; 4], width: usize, height: usize) -> [Corner; 4] {
 
 /// The corners from the upper left one on, clockwise.
 fn ordered(mut corners: [Corner; 4]) -> [Corner; 4] {
-    let upper_left = (0..4).min_by(|&a, &b| corners[a].iter().sum::<f64>().total_cmp(&corners[b].iter().sum())).unwrap_or(0);
+    let upper_left = (0..4)
+        .min_by(|&a, &b| corners[a].iter().sum::<f64>().total_cmp(&corners[b].iter().sum()))
+        .unwrap_or(0);
     corners.rotate_left(upper_left);
     corners
 }
@@ -319,7 +329,14 @@ mod tests {
             let inside = (0..4).all(|side| cross(corners[side], corners[(side + 1) % 4], place) >= 0.0);
             let light = if place[0] + 0.3 * place[1] < 500.0 { 1.0 } else { 0.7 };
             let line = inside && (300..304).contains(&(at / width)) && (200..400).contains(&(at % width));
-            (light * if line { 40.0 } else if inside { 230.0 } else { desk }) as u8
+            (light
+                * if line {
+                    40.0
+                } else if inside {
+                    230.0
+                } else {
+                    desk
+                }) as u8
         };
         Grey { width, height, levels: (0..width * height).map(level).collect() }
     }

@@ -48,7 +48,8 @@ pub fn without_lines(strength: &Strength, level: f32, pen: f32, work: &Work) -> 
     // The ink's full strength shows beside the lines.
     let beside = down.erased(&self::turned(&across.erased(strength)));
     let Some(full) = threshold(&beside).map(|level| 2.0 * level) else { return Ok(strength.clone()) };
-    let cleared = if across.is_paper(full) { across.cleared(strength, full, work)? } else { strength.clone() };
+    let cleared =
+        if across.is_paper(full) { across.cleared(strength, full, work)? } else { strength.clone() };
     if !down.is_paper(full) {
         return Ok(cleared);
     }

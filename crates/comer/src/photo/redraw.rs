@@ -224,7 +224,9 @@ mod tests {
     #[test]
     fn means_cover_the_whole_line() {
         let line = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
-        for (length, expected) in [(1, vec![2.5]), (2, vec![1.0, 4.0]), (4, vec![1.0 / 3.0, 5.0 / 3.0, 10.0 / 3.0, 14.0 / 3.0])] {
+        for (length, expected) in
+            [(1, vec![2.5]), (2, vec![1.0, 4.0]), (4, vec![1.0 / 3.0, 5.0 / 3.0, 10.0 / 3.0, 14.0 / 3.0])]
+        {
             let found: Vec<f32> = area_means(&line, length).collect();
             assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5), "{found:?}");
         }

@@ -46,7 +46,8 @@ pub fn letters(records: &[Record]) -> Letters {
         let strokes = points(record);
         for (label, own) in &record.symbols {
             if label.len() == 1 && label.chars().all(|letter| letter.is_ascii_lowercase()) {
-                let glyph: Vec<Stroke> = own.iter().filter_map(|&stroke| strokes.get(stroke).cloned()).collect();
+                let glyph: Vec<Stroke> =
+                    own.iter().filter_map(|&stroke| strokes.get(stroke).cloned()).collect();
                 letters.entry(label.clone()).or_default().push(glyph);
             }
         }
@@ -70,14 +71,24 @@ fn points(record: &Record) -> Vec<Stroke> {
 pub fn bounds<'a>(strokes: impl IntoIterator<Item = &'a Stroke>) -> [f64; 4] {
     let mut bounds = [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY];
     for point in strokes.into_iter().flatten() {
-        bounds = [bounds[0].min(point[0]), bounds[1].min(point[1]), bounds[2].max(point[0]), bounds[3].max(point[1])];
+        bounds = [
+            bounds[0].min(point[0]),
+            bounds[1].min(point[1]),
+            bounds[2].max(point[0]),
+            bounds[3].max(point[1]),
+        ];
     }
     bounds
 }
 
 impl Page {
     /// Writes formulas from the top, with lines of text among them.
-    pub fn write(records: &[Record], letters: &Letters, wanted: &Wanted, random: &mut Random) -> Result<Self> {
+    pub fn write(
+        records: &[Record],
+        letters: &Letters,
+        wanted: &Wanted,
+        random: &mut Random,
+    ) -> Result<Self> {
         let count = 1 + random.below(wanted.formulas);
         let text = if wanted.text == 0 || letters.is_empty() { 0 } else { random.below(wanted.text + 1) };
         let symbol = random.between(0.022, 0.04) * if count > 3 { 0.8 } else { 1.0 };
@@ -144,7 +155,9 @@ fn text_line(letters: &Letters, random: &mut Random) -> Vec<Stroke> {
             let own = bounds(glyph);
             let scale = 80.0 / (own[3] - own[1]).max(own[2] - own[0]).max(1.0);
             for stroke in glyph {
-                strokes.push(stroke.iter().map(|[x, y]| [left + (x - own[0]) * scale, (y - own[3]) * scale]).collect());
+                strokes.push(
+                    stroke.iter().map(|[x, y]| [left + (x - own[0]) * scale, (y - own[3]) * scale]).collect(),
+                );
             }
             left += (own[2] - own[0]) * scale + 12.0;
         }

@@ -130,7 +130,10 @@ pub fn photograph(page: &Page, style: Style, side: usize, random: &mut Random) -
             [w * if x == 0.0 { inset } else { 1.0 - inset }, h * if y == 0.0 { skew } else { 1.0 - skew }]
         } else {
             let out = [random.between(0.0, 0.05), random.between(0.0, 0.05)];
-            [w * if x == 0.0 { -out[0] } else { 1.0 + out[0] }, h * if y == 0.0 { -out[1] } else { 1.0 + out[1] }]
+            [
+                w * if x == 0.0 { -out[0] } else { 1.0 + out[0] },
+                h * if y == 0.0 { -out[1] } else { 1.0 + out[1] },
+            ]
         }
     };
     let corners = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)].map(|(x, y)| corner(x, y, random));
@@ -212,7 +215,8 @@ fn ground(
     let noise = |x: f64, y: f64| {
         let (left, top) = (x.floor(), y.floor());
         let node = |x: f64, y: f64| {
-            (hash(seed ^ (x as i64 as u64).wrapping_mul(0x9e37_79b9) ^ ((y as i64 as u64) << 32)) >> 40) as f64
+            (hash(seed ^ (x as i64 as u64).wrapping_mul(0x9e37_79b9) ^ ((y as i64 as u64) << 32)) >> 40)
+                as f64
                 / (1 << 24) as f64
         };
         let (across, down) = (x - left, y - top);
@@ -237,13 +241,19 @@ fn ground(
                 }
             } else if style == Style::Other {
                 let dark = (u.div_euclid(tiles) + v.div_euclid(tiles)) as i64 % 2 == 0;
-                wood.map(|level| level * if dark { 0.85 } else { 1.0 } * (1.0 + grain * (noise(u * 200.0, v * 200.0) - 0.5)))
+                wood.map(|level| {
+                    level
+                        * if dark { 0.85 } else { 1.0 }
+                        * (1.0 + grain * (noise(u * 200.0, v * 200.0) - 0.5))
+                })
             } else {
                 // The paper throws a narrow shadow.
                 let beside = (u - 1.0).max(v - HEIGHT).max(-u).max(-v);
                 let shade = if beside < 0.006 { 0.6 } else { 1.0 };
                 let ring = (noise(u * 4.0, v * 60.0) * 20.0).sin();
-                wood.map(|level| level * shade * (1.0 + grain * ring + 0.1 * (noise(u * 150.0, v * 700.0) - 0.5)))
+                wood.map(|level| {
+                    level * shade * (1.0 + grain * ring + 0.1 * (noise(u * 150.0, v * 700.0) - 0.5))
+                })
             };
             pixels.extend(colour.map(|level| level.clamp(0.0, 255.0) as u8));
         }
@@ -273,7 +283,8 @@ fn write(
     let mut coverage = vec![0u8; width * height];
     let (mut formulas, mut text) = (Vec::new(), Vec::new());
     for line in &page.lines {
-        let place = |stroke: &Vec<[f64; 2]>| stroke.iter().map(|&point| camera.place(point)).collect::<Vec<_>>();
+        let place =
+            |stroke: &Vec<[f64; 2]>| stroke.iter().map(|&point| camera.place(point)).collect::<Vec<_>>();
         let strokes: Vec<Vec<[f64; 2]>> = line.strokes.iter().map(place).collect();
         let [left, top, right, bottom] = bounds(&strokes);
         let [u, v] = line.strokes[0][0];
@@ -332,7 +343,8 @@ fn light(pixels: &mut [u8], width: usize, shadows: &[Shadow], style: Style, rand
     for (at, pixel) in pixels.chunks_exact_mut(3).enumerate() {
         let (x, y) = ((at % width) as f64, (at / width) as f64);
         let (across, down) = (x / width as f64 - 0.5, y / height as f64 - 0.5);
-        let mut light = exposure * (1.0 + slope[0] * across + slope[1] * down)
+        let mut light = exposure
+            * (1.0 + slope[0] * across + slope[1] * down)
             * (1.0 - vignette * (across * across + down * down));
         for shadow in shadows {
             let distance = shadow.normal[0] * x + shadow.normal[1] * y - shadow.offset;
