@@ -28,6 +28,9 @@ const INSET: f64 = 2.0;
 /// Distance from the edge of the image, in cells, up to which a side lies on it.
 const ON_EDGE: f64 = 2.5;
 
+/// Most that the cosine of a corner's angle may be off zero: 15 degrees off a right angle.
+const MOST_COSINE: f64 = 0.26;
+
 /// A corner, in pixels of the image.
 type Corner = [f64; 2];
 
@@ -56,6 +59,9 @@ pub fn find(grey: &Grey, work: &Work) -> Result<Option<[Corner; 4]>> {
         }
         let Some(corners) = corners(&region, width) else { continue };
         let area = area(&corners);
+        if !has_right_angles(&corners) {
+            continue;
+        }
         if (region.len() as f64) < LEAST_FILL * area || area > 1.12 * region.len() as f64 {
             continue;
         }
@@ -220,6 +226,17 @@ fn meeting(a: Corner, b: Corner, c: Corner, d: Corner) -> Option<Corner> {
     let area = first[0] * second[1] - first[1] * second[0];
     let along = ((c[0] - a[0]) * second[1] - (c[1] - a[1]) * second[0]) / area;
     (area.abs() > 1e-9 && along >= 1.0).then(|| [a[0] + along * first[0], a[1] + along * first[1]])
+}
+
+/// Whether the angles are nearly right ones: the edge of a shadow mostly runs aslant across the paper.
+fn has_right_angles(corners: &[Corner; 4]) -> bool {
+    (0..4).all(|at| {
+        let [before, corner, after] = [3, 0, 1].map(|step| corners[(at + step) % 4]);
+        let (first, second) =
+            ([before[0] - corner[0], before[1] - corner[1]], [after[0] - corner[0], after[1] - corner[1]]);
+        let lengths = first[0].hypot(first[1]) * second[0].hypot(second[1]);
+        (first[0] * second[0] + first[1] * second[1]).abs() <= MOST_COSINE * lengths
+    })
 }
 
 /// Whether the inside is brighter than the outside along all sides that are not on the edge of the image.
