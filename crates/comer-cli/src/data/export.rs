@@ -112,8 +112,10 @@ fn unique_names(records: &[Record]) -> Vec<String> {
 
 fn draw(record: &Record) -> Result<Vec<u8>, String> {
     let picture = record.ink()?.draw().map_err(|error| error.to_string())?;
+    let png = picture.to_png().map_err(|error| error.to_string())?;
+    // An image that no network can read is left out.
     picture.fit().map_err(|error| error.to_string())?;
-    picture.to_png().map_err(|error| error.to_string())
+    Ok(png)
 }
 
 #[cfg(test)]
