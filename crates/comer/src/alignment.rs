@@ -213,7 +213,7 @@ impl Aligner<'_, '_> {
         let step = |(number, (step, &token)): (usize, (StepTrace, &TokenId))| {
             let place = match direction {
                 Direction::LeftToRight => number,
-                Direction::RightToLeft => (tokens.len() - 1).wrapping_sub(number),
+                Direction::RightToLeft => tokens.len().wrapping_sub(number + 1),
             };
             let join = |map: fn(&LayerTrace) -> &Vec<f32>| {
                 let each = maps / layers;
