@@ -23,7 +23,7 @@ pub async fn receive(
     body: Body,
     most: usize,
     limits: &Limits,
-    room: &Arc<Semaphore>,
+    body_quota: &Arc<Semaphore>,
 ) -> Result<Received, Problem> {
     let too_large =
         |found: String| Problem::too_large(format!("the body has {found} bytes, expected at most {most}"));
@@ -32,7 +32,7 @@ pub async fn receive(
     if let Some(length) = length.filter(|&length| length > most as u64) {
         return Err(too_large(length.to_string()));
     }
-    let reading = collect(body, most, room, &too_large);
+    let reading = collect(body, most, body_quota, &too_large);
     timeout(limits.body_time, reading).await.unwrap_or_else(|_| {
         let seconds = limits.body_time.as_secs_f64();
         let detail = format!("the body was not received within {seconds} seconds");
@@ -43,7 +43,7 @@ pub async fn receive(
 async fn collect(
     mut body: Body,
     most: usize,
-    room: &Arc<Semaphore>,
+    body_quota: &Arc<Semaphore>,
     too_large: &impl Fn(String) -> Problem,
 ) -> Result<Received, Problem> {
     let mut bytes = Vec::new();
@@ -55,8 +55,9 @@ async fn collect(
         if bytes.len() + data.len() > most {
             return Err(too_large(format!("more than {most}")));
         }
-        let share =
-            u32::try_from(data.len()).ok().and_then(|size| room.clone().try_acquire_many_owned(size).ok());
+        let share = u32::try_from(data.len())
+            .ok()
+            .and_then(|size| body_quota.clone().try_acquire_many_owned(size).ok());
         let share = share.ok_or_else(|| Problem::busy("too many request bodies at the same time", 1))?;
         match &mut taken {
             Some(taken) => taken.merge(share),

@@ -17,7 +17,7 @@ pub struct State {
     pub limits: Limits,
     pub queue: Queue,
     /// Memory quota of request bodies, in bytes.
-    pub room: Arc<Semaphore>,
+    pub body_quota: Arc<Semaphore>,
     /// Memory quota of responses, in bytes.
     pub responses: Arc<Semaphore>,
     pub metrics: Metrics,
@@ -44,7 +44,7 @@ impl State {
             recognizer: Arc::new(recognizer),
             limits,
             queue: Queue::new(threads, limits.queue),
-            room: Arc::new(Semaphore::new(limits.all_bodies)),
+            body_quota: Arc::new(Semaphore::new(limits.all_bodies)),
             responses: Arc::new(Semaphore::new(limits.all_responses)),
             metrics: Metrics::default(),
             origins,
