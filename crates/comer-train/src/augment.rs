@@ -62,6 +62,7 @@ pub fn augment_sample(
 
 fn changes_strokes(recipe: &Augmentation) -> bool {
     recipe.rotation > 0.0
+        || recipe.tilt_share > 0.0
         || recipe.slant > 0.0
         || recipe.stretch > 1.0
         || recipe.jitter > 0.0
@@ -144,16 +145,18 @@ mod tests {
         let bar = Stroke { points: vec![Point { x: 0.0, y: 0.0 }, Point { x: 100.0, y: 0.0 }] };
         let post = Stroke { points: vec![Point { x: 0.0, y: 0.0 }, Point { x: 0.0, y: 100.0 }] };
         sample.ink = Some(Ink::new(vec![bar, post]).unwrap());
-        let turned = Augmentation { rotation: 45.0, scale: [1.0, 1.0], ..Augmentation::default() };
-        let sizes: Vec<usize> = (0..8)
-            .map(|seed| {
-                augment_sample(&sample, &donors(), &turned, 1.0, &mut ChaCha8Rng::seed_from_u64(seed))
-                    .unwrap()
-                    .0
-                    .width()
-            })
-            .collect();
-        assert!(sizes.iter().any(|&width| width != sizes[0]), "{sizes:?}");
+        let widths = |recipe: Augmentation| -> Vec<usize> {
+            let recipe = Augmentation { scale: [1.0, 1.0], ..recipe };
+            let draw = |seed| {
+                augment_sample(&sample, &donors(), &recipe, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap().0
+            };
+            (0..8).map(|seed| draw(seed).width()).collect()
+        };
+        let varies = |widths: Vec<usize>| widths.iter().any(|&width| width != widths[0]);
+        let none = Augmentation::default();
+        assert!(varies(widths(Augmentation { rotation: 45.0, ..none.clone() })));
+        assert!(varies(widths(Augmentation { tilt: 45.0, tilt_share: 0.5, ..none.clone() })));
+        assert!(!varies(widths(Augmentation { tilt: 45.0, ..none })));
     }
 
     #[test]

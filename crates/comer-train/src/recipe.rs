@@ -78,6 +78,10 @@ pub struct Augmentation {
     pub sizes: Vec<(usize, f64)>,
     /// Maximum rotation in either direction, in degrees.
     pub rotation: f64,
+    /// Maximum rotation of tilted samples in either direction, in degrees, instead of `rotation`.
+    pub tilt: f64,
+    /// The share of augmented samples that are tilted.
+    pub tilt_share: f64,
     /// Maximum slant in either direction, in degrees.
     pub slant: f64,
     /// Maximum change of the aspect ratio, as a factor.
@@ -250,6 +254,8 @@ impl Default for Augmentation {
             scale: [0.7, 1.4],
             sizes: vec![(0, 1.0)],
             rotation: 0.0,
+            tilt: 0.0,
+            tilt_share: 0.0,
             slant: 0.0,
             stretch: 1.0,
             jitter: 0.0,

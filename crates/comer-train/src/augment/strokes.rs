@@ -77,7 +77,9 @@ pub(super) fn augment_strokes(
     let others = ink.strokes().iter().zip(tokens).zip(in_symbol).filter(|(_, in_symbol)| !in_symbol);
     strokes.extend(others.map(|((stroke, &token), _)| (stroke.clone(), token)));
 
-    let angle = between(-recipe.rotation, recipe.rotation, random).to_radians();
+    let tilted = recipe.tilt_share > 0.0 && random.random::<f64>() < recipe.tilt_share;
+    let most = if tilted { recipe.tilt } else { recipe.rotation };
+    let angle = between(-most, most, random).to_radians();
     let slant = between(-recipe.slant, recipe.slant, random).to_radians().tan();
     let stretch = factor(recipe.stretch, random);
     let (sine, cosine) = angle.sin_cos();

@@ -31,6 +31,8 @@ impl Recipe {
             ("augmentation.scale", least, 0.1, most.min(10.0)),
             ("augmentation.scale", most, least.max(0.1), 10.0),
             ("augmentation.rotation", augmentation.rotation, 0.0, 45.0),
+            ("augmentation.tilt", augmentation.tilt, 0.0, 45.0),
+            ("augmentation.tilt_share", augmentation.tilt_share, 0.0, 1.0),
             ("augmentation.slant", augmentation.slant, 0.0, 45.0),
             ("augmentation.stretch", augmentation.stretch, 1.0, 4.0),
             ("augmentation.jitter", augmentation.jitter, 0.0, 1.0),
