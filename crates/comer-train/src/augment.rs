@@ -148,7 +148,9 @@ mod tests {
         let widths = |recipe: Augmentation| -> Vec<usize> {
             let recipe = Augmentation { scale: [1.0, 1.0], ..recipe };
             let draw = |seed| {
-                augment_sample(&sample, &donors(), &recipe, 1.0, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap().0
+                augment_sample(&sample, &donors(), &recipe, 1.0, &mut ChaCha8Rng::seed_from_u64(seed))
+                    .unwrap()
+                    .0
             };
             (0..8).map(|seed| draw(seed).width()).collect()
         };

@@ -13,6 +13,9 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// Both of them.
+    pub(crate) const BOTH: [Self; 2] = [Direction::LeftToRight, Direction::RightToLeft];
+
     /// The token that starts a prefix, and the one that ends it.
     pub(crate) fn ends(self) -> (TokenId, TokenId) {
         match self {

@@ -1,8 +1,8 @@
 //! A language model of formulas: how likely a token is after those before it, whatever the picture shows.
 //!
 //! Two n-gram models, one for each reading direction ([`ngrams`]), with one correction: a letter that a formula has used
-//! already is likely to come again ([`Recurrence`]). The search adds `weight` times the logarithms of these probabilities
-//! to the decoder's. A language model is a file of its own or a part of a model file.
+//! already is likely to come again ([`Recurrence`]). The search ranks its candidates by the sum of
+//! the decoder's scores and `weight` times the logarithms of these probabilities. A language model is a file of its own or a part of a model file.
 
 mod file;
 pub mod ngrams;
@@ -31,7 +31,7 @@ pub struct LanguageModel {
     pub backward: Ngrams,
     /// The tokens that come again.
     pub recurrence: Recurrence,
-    /// What the logarithms of its probabilities are multiplied by before the search adds them to the decoder's.
+    /// What the logarithms of its probabilities are multiplied by before they are added to the decoder's scores.
     pub weight: f32,
     /// What made it.
     pub provenance: Map<String, Value>,

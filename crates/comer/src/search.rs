@@ -8,9 +8,10 @@
 //! Tokens that are known already are fixed: the search from the left writes nothing else at their positions, and the other
 //! direction only scores.
 //!
-//! With a language model, its logarithms times its weight are added to the decoder's wherever formulas are compared.
+//! With a language model, its share is added to the scores that step 3 compares (see `language_score`).
 
 mod beam;
+mod language_score;
 mod rescore;
 
 use crate::config::{SearchConfig, Strategy};
@@ -20,7 +21,8 @@ use crate::grammar::Grammar;
 use crate::language_model::LanguageModel;
 use crate::step_decoder::StepDecoder;
 use crate::token::TokenId;
-use beam::{Candidate, Dropped, Side};
+use beam::{Dropped, Side};
+use language_score::LanguageScore;
 
 /// A formula that the search found.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,11 +87,11 @@ pub fn search(
     let language_model = language_model.filter(|model| config.language_model && model.weight > 0.0);
     let directions: &[Direction] = match config.strategy {
         // From the right, the positions of tokens are not known before the formula is complete.
-        Strategy::Joint if config.fixed.is_empty() => &[Direction::LeftToRight, Direction::RightToLeft],
+        Strategy::Joint if config.fixed.is_empty() => &Direction::BOTH,
         _ => &[Direction::LeftToRight],
     };
     let mut sides: Vec<Side> =
-        directions.iter().map(|&direction| Side::new(direction, config, grammar, language_model)).collect();
+        directions.iter().map(|&direction| Side::new(direction, config, grammar)).collect();
     decoder.restart();
     let vocab = decoder.vocab_size();
     let (mut parents, mut tokens) = (Vec::new(), Vec::new());
@@ -109,6 +111,7 @@ pub fn search(
         }
         if let [left, right] = &mut sides[..] {
             let least = rescore::least_known(left.found(), right.found(), config.answers);
+            let least = least - language_slack(config, language_model, length);
             left.give_up_below(least);
             right.give_up_below(least);
         }
@@ -118,15 +121,30 @@ pub fn search(
     let mut answers = match config.strategy {
         Strategy::Joint => {
             let (right, not_right) = sides.next().unwrap_or_else(|| (Vec::new(), Dropped::anything()));
+            let language =
+                LanguageScore::new(language_model, config, &Direction::BOTH, left.iter().chain(&right));
             let found = [(left, not_right), (right, not_left)];
-            rescore::rescore(decoder, config, language_model, found, interrupt)?
+            rescore::rescore(decoder, config, &language, found, interrupt)?
         }
-        Strategy::LeftToRight | Strategy::Greedy => left.into_iter().map(Candidate::into_answer).collect(),
+        Strategy::LeftToRight | Strategy::Greedy => {
+            let language = LanguageScore::new(language_model, config, directions, &left);
+            left.into_iter().map(|candidate| candidate.into_answer(&language)).collect()
+        }
     };
     answers.sort_by(|a, b| b.score.total_cmp(&a.score));
     answers.truncate(config.answers);
     answers.iter_mut().for_each(|answer| answer.confirm(&config.fixed));
     Ok(answers)
+}
+
+/// How far a formula may be below the best by what the decoder says and still win by the language model: as far as the
+/// search keeps prefixes.
+fn language_slack(config: &SearchConfig, language_model: Option<&LanguageModel>, length: usize) -> f32 {
+    match (language_model, config.margin) {
+        (None, _) => 0.0,
+        (Some(_), None) => f32::INFINITY,
+        (Some(_), Some(margin)) => margin / (length as f32).powf(config.alpha),
+    }
 }
 
 #[cfg(test)]

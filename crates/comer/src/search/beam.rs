@@ -1,10 +1,10 @@
 //! One direction's beam search.
 
+use super::language_score::LanguageScore;
 use super::{Answer, Opinion};
 use crate::config::{SearchConfig, Strategy};
 use crate::direction::Direction;
 use crate::grammar::{Grammar, GrammarState};
-use crate::language_model::{LanguageModel, LanguageModelState};
 use crate::token::TokenId;
 
 /// A formula that one direction wrote to its end; everything in the order of writing.
@@ -15,7 +15,7 @@ pub(super) struct Candidate {
     pub(super) logarithms: Vec<f32>,
     /// `None` where the length limit ended it.
     pub(super) end: Option<f32>,
-    /// Of the logarithms and the language model's share.
+    /// Of the logarithms.
     sum: f32,
     pub(super) score: f32,
 }
@@ -25,12 +25,9 @@ impl Candidate {
         Opinion { direction: self.direction, tokens: self.direction.order(&self.logarithms), end: self.end }
     }
 
-    pub(super) fn into_answer(self) -> Answer {
-        Answer {
-            tokens: self.direction.order(&self.tokens),
-            score: self.score,
-            opinions: vec![self.opinion()],
-        }
+    pub(super) fn into_answer(self, language: &LanguageScore) -> Answer {
+        let tokens = self.direction.order(&self.tokens);
+        Answer { score: self.score + language.of(&tokens), tokens, opinions: vec![self.opinion()] }
     }
 }
 
@@ -38,12 +35,11 @@ impl Candidate {
 struct Beam {
     tokens: Vec<TokenId>,
     logarithms: Vec<f32>,
-    /// Of the logarithms and the language model's share.
+    /// Of the logarithms.
     sum: f32,
     /// The row of the decoder's last step that it grew from.
     parent: usize,
     state: Option<GrammarState>,
-    language: Option<LanguageModelState>,
 }
 
 /// What a search did not follow, which bounds the sum of every formula that it did not find.
@@ -79,7 +75,6 @@ pub(super) struct Side<'a> {
     direction: Direction,
     config: &'a SearchConfig,
     grammar: Option<&'a Grammar>,
-    language_model: Option<&'a LanguageModel>,
     beam: usize,
     beams: Vec<Beam>,
     found: Vec<Candidate>,
@@ -91,25 +86,16 @@ pub(super) struct Side<'a> {
     sums: Vec<(f32, usize)>,
     /// Scratch: whether the grammar allows each token.
     allowed: Vec<bool>,
-    /// Scratch: the language model's logarithms of each token.
-    usual: Vec<f32>,
 }
 
 impl<'a> Side<'a> {
-    pub(super) fn new(
-        direction: Direction,
-        config: &'a SearchConfig,
-        grammar: Option<&'a Grammar>,
-        language_model: Option<&'a LanguageModel>,
-    ) -> Self {
+    pub(super) fn new(direction: Direction, config: &'a SearchConfig, grammar: Option<&'a Grammar>) -> Self {
         let state = grammar.map(|grammar| grammar.start(direction));
-        let language = language_model.map(|model| model.start(direction));
-        let start = Beam { tokens: Vec::new(), logarithms: Vec::new(), sum: 0.0, parent: 0, state, language };
+        let start = Beam { tokens: Vec::new(), logarithms: Vec::new(), sum: 0.0, parent: 0, state };
         Self {
             direction,
             config,
             grammar,
-            language_model,
             beam: if config.strategy == Strategy::Greedy { 1 } else { config.beam },
             beams: vec![start],
             found: Vec::new(),
@@ -118,7 +104,6 @@ impl<'a> Side<'a> {
             first_row: 0,
             sums: Vec::new(),
             allowed: Vec::new(),
-            usual: Vec::new(),
         }
     }
 
@@ -180,10 +165,6 @@ impl<'a> Side<'a> {
                     .grammar
                     .zip(beam.state.as_ref())
                     .map(|(grammar, state)| grammar.advance(state, token)),
-                language: self
-                    .language_model
-                    .zip(beam.language.as_ref())
-                    .map(|(model, state)| model.advance(state, token)),
             });
         }
         self.beams = next;
@@ -231,14 +212,7 @@ impl<'a> Side<'a> {
                 Some(None) => token != end,
                 None => true,
             });
-            let sums = tokens.map(|(token, logarithm)| (beam.sum + logarithm, row * vocab + token));
-            let Some((model, state)) = self.language_model.zip(beam.language.as_ref()) else {
-                self.sums.extend(sums);
-                continue;
-            };
-            model.log_probabilities(state, &mut self.usual);
-            let usual = &self.usual;
-            self.sums.extend(sums.map(|(sum, index)| (sum + model.weight * usual[index % vocab], index)));
+            self.sums.extend(tokens.map(|(token, logarithm)| (beam.sum + logarithm, row * vocab + token)));
         }
         let better = |a: &(f32, usize), b: &(f32, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
         let most = 2 * self.beam;

@@ -6,10 +6,10 @@
 //! result is that of scoring every candidate in full.
 
 use super::beam::{Candidate, Dropped};
+use super::language_score::LanguageScore;
 use super::{Answer, Opinion};
 use crate::config::SearchConfig;
 use crate::error::Result;
-use crate::language_model::LanguageModel;
 use crate::step_decoder::StepDecoder;
 use crate::token::TokenId;
 
@@ -22,8 +22,10 @@ struct Check {
     /// The candidate's tokens in the other direction's order, with its start and end.
     tokens: Vec<TokenId>,
     logarithms: Vec<f32>,
-    /// Of the logarithms so far and the language model's share of all tokens, which is known from the start.
+    /// Of the logarithms so far.
     sum: f32,
+    /// The language model's share.
+    language: f32,
     /// What the sum will be at most, since the other direction did not find the formula.
     greatest_sum: f32,
     row: usize,
@@ -34,7 +36,7 @@ struct Check {
 pub(super) fn rescore(
     decoder: &mut impl StepDecoder,
     config: &SearchConfig,
-    language_model: Option<&LanguageModel>,
+    language: &LanguageScore,
     found: [(Vec<Candidate>, Dropped); 2],
     interrupt: &dyn Fn() -> Result<()>,
 ) -> Result<Vec<Answer>> {
@@ -54,10 +56,11 @@ pub(super) fn rescore(
         match found.iter().enumerate().find(|(_, other)| same(other)) {
             // The other direction found it too, so its score is known; of such a pair the first is kept.
             Some((at, other)) if candidate.end.is_none() || index < at => {
-                add(&mut answers, candidate, other.score, other.opinion());
+                let score = candidate.score + other.score + language.of(&printed);
+                add(&mut answers, candidate, score, other.opinion());
             }
             Some(_) => {}
-            None => checks.push(Check::new(candidate.clone(), dropped, language_model)),
+            None => checks.push(Check::new(candidate.clone(), dropped, language.of(&printed))),
         }
     }
     let vocab = decoder.vocab_size();
@@ -65,7 +68,7 @@ pub(super) fn rescore(
     let (mut parents, mut tokens): (Vec<usize>, Vec<TokenId>) = (Vec::new(), Vec::new());
     for position in 0.. {
         let least = least_score(&answers, config.answers);
-        checks.retain(|check| check.candidate.score + check.greatest_score(config) >= least);
+        checks.retain(|check| check.total(check.greatest_score(config)) >= least);
         if checks.is_empty() {
             break;
         }
@@ -89,7 +92,7 @@ pub(super) fn rescore(
         }
         let finished = checks.extract_if(.., |check| check.logarithms.len() + 1 == check.tokens.len());
         for check in finished.collect::<Vec<_>>() {
-            let score = check.score(config);
+            let score = check.total(check.score(config));
             let direction = check.candidate.direction.other();
             let (end, tokens) =
                 check.logarithms.split_last().map_or((None, &[][..]), |(&end, rest)| (Some(end), rest));
@@ -101,16 +104,18 @@ pub(super) fn rescore(
 }
 
 impl Check {
-    fn new(candidate: Candidate, dropped: &Dropped, language_model: Option<&LanguageModel>) -> Self {
+    fn new(candidate: Candidate, dropped: &Dropped, language: f32) -> Self {
         let direction = candidate.direction.other();
         let (start, end) = direction.ends();
         let reversed: Vec<TokenId> = candidate.tokens.iter().rev().copied().collect();
-        let usual =
-            |model: &LanguageModel| model.weight * model.score(direction, &reversed).iter().sum::<f32>();
-        let sum = language_model.map_or(0.0, usual);
         let tokens = std::iter::once(start).chain(reversed).chain([end]).collect();
         let greatest_sum = dropped.greatest_sum(candidate.tokens.len()) + ROUNDING;
-        Self { candidate, tokens, logarithms: Vec::new(), sum, greatest_sum, row: 0 }
+        Self { candidate, tokens, logarithms: Vec::new(), sum: 0.0, language, greatest_sum, row: 0 }
+    }
+
+    /// The score with both directions' shares and the language model's.
+    fn total(&self, other: f32) -> f32 {
+        self.candidate.score + other + self.language
     }
 
     /// The other direction's score.
@@ -125,11 +130,11 @@ impl Check {
 }
 
 /// Adds an answer; of two with the same tokens, which the length limit can bring about, the better one stays.
-fn add(answers: &mut Vec<Answer>, candidate: &Candidate, other_score: f32, other: Opinion) {
+fn add(answers: &mut Vec<Answer>, candidate: &Candidate, score: f32, other: Opinion) {
     let mut opinions = vec![candidate.opinion(), other];
     opinions.sort_by_key(|opinion| opinion.direction as u8);
     let tokens = candidate.direction.order(&candidate.tokens);
-    let answer = Answer { tokens, score: candidate.score + other_score, opinions };
+    let answer = Answer { tokens, score, opinions };
     match answers.iter_mut().find(|known| known.tokens == answer.tokens) {
         Some(known) if known.score < answer.score => *known = answer,
         Some(_) => {}
