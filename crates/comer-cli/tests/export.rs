@@ -33,10 +33,10 @@ fn expected(model: &ModelFile, width: usize, height: usize) -> Value {
     let tokens: Vec<TokenId> = vec![SOS, 5, 9, 7, 30, 112, 60];
     let decoder = Decoder::new(&model.config, model.vocab.len(), &model.weights).unwrap();
     let steps = decoder.start(&features).unwrap().trace(&tokens).unwrap();
-    let logarithms: Vec<_> = steps.iter().map(|step| step.logarithms.clone()).collect();
+    let log_probs: Vec<_> = steps.iter().map(|step| step.log_probs.clone()).collect();
     json!({
         "width": width, "height": height, "pixels": pixels, "features": features.values, "tokens": tokens,
-        "logarithms": logarithms,
+        "log_probs": log_probs,
     })
 }
 

@@ -240,15 +240,15 @@ impl Aligner<'_, '_> {
     }
 
     fn token(&self, token: TokenId, step: &StepTrace) -> Token {
-        let confidence = step.logarithms[usize::from(token)].exp().min(1.0);
+        let confidence = step.log_probs[usize::from(token)].exp().min(1.0);
         Token::new(self.vocab.token(token).unwrap_or_default(), confidence)
     }
 
     fn runners_up(&self, written: TokenId, step: &StepTrace) -> Vec<Token> {
         let mut others: Vec<TokenId> =
-            (0..step.logarithms.len() as TokenId).filter(|&token| token != written).collect();
-        let logarithm = |token: &TokenId| step.logarithms[usize::from(*token)];
-        others.sort_by(|a, b| logarithm(b).total_cmp(&logarithm(a)));
+            (0..step.log_probs.len() as TokenId).filter(|&token| token != written).collect();
+        let log_prob = |token: &TokenId| step.log_probs[usize::from(*token)];
+        others.sort_by(|a, b| log_prob(b).total_cmp(&log_prob(a)));
         others.iter().take(RUNNERS_UP).map(|&token| self.token(token, step)).collect()
     }
 }

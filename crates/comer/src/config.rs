@@ -188,12 +188,12 @@ pub struct SearchConfig {
     pub strategy: Strategy,
     /// The most prefixes that each direction keeps.
     pub beam: usize,
-    /// Prefixes whose sum of logarithms is below the best one's by more than this are dropped. `None` keeps the whole
+    /// Prefixes whose sum of log-probabilities is below the best one's by more than this are dropped. `None` keeps the whole
     /// beam, as the reference does.
     pub margin: Option<f32>,
     /// The longest formula in tokens, the start token counted.
     pub max_length: usize,
-    /// A formula's score is the sum of its logarithms divided by its length to this power.
+    /// A formula's score is the sum of its log-probabilities divided by its length to this power.
     pub alpha: f32,
     /// Whether formulas must be well-formed LaTeX (see `grammar.rs`).
     pub grammar: bool,
@@ -223,6 +223,12 @@ impl Default for SearchConfig {
 }
 
 impl SearchConfig {
+    /// Whether formulas are searched from both ends. From the right, the positions of fixed tokens are not known before
+    /// the formula is complete.
+    pub(crate) fn searches_both_directions(&self) -> bool {
+        self.strategy == Strategy::Joint && self.fixed.is_empty()
+    }
+
     /// Checks that the settings are within limits.
     pub fn validate(&self) -> Result<()> {
         let sizes = [

@@ -1,8 +1,8 @@
 //! A language model of formulas: how likely a token is after those before it, whatever the picture shows.
 //!
 //! Two n-gram models, one for each reading direction ([`ngrams`]), with one correction: a letter that a formula has used
-//! already is likely to come again ([`Recurrence`]). The search ranks its candidates by the sum of
-//! the decoder's scores and `weight` times the logarithms of these probabilities. A language model is a file of its own or a part of a model file.
+//! already is likely to come again ([`Recurrence`]). The search ranks its candidates by the decoder's scores and `weight`
+//! times these log-probabilities. A language model is a file of its own or a part of a model file.
 
 mod file;
 pub mod ngrams;
@@ -31,7 +31,7 @@ pub struct LanguageModel {
     pub backward: Ngrams,
     /// The tokens that come again.
     pub recurrence: Recurrence,
-    /// What the logarithms of its probabilities are multiplied by before they are added to the decoder's scores.
+    /// What the log-probabilities are multiplied by before they are added to the decoder's scores.
     pub weight: f32,
     /// What made it.
     pub provenance: Map<String, Value>,
@@ -61,14 +61,14 @@ impl LanguageModel {
         }
     }
 
-    /// The logarithms of the probabilities of all tokens, `[vocab_size]`; what cannot come next is negative infinity.
+    /// The log-probabilities of all tokens, `[vocab_size]`; what cannot come next is negative infinity.
     pub fn log_probabilities(&self, state: &LanguageModelState, row: &mut Vec<f32>) {
         row.resize(self.vocab.len(), 0.0);
         self.ngrams(state.direction).log_probabilities(state.context, row);
         self.recurrence.apply(&state.seen, row);
     }
 
-    /// The logarithms of the probabilities of a formula's tokens in the order of writing, the end's last.
+    /// The log-probabilities of a formula's tokens in the order of writing, the end's last.
     pub fn score(&self, direction: Direction, tokens: &[TokenId]) -> Vec<f32> {
         let (mut state, mut row) = (self.start(direction), Vec::new());
         let score = |token: TokenId| {

@@ -21,7 +21,7 @@ use crate::grammar::Grammar;
 use crate::language_model::LanguageModel;
 use crate::step_decoder::StepDecoder;
 use crate::token::TokenId;
-use beam::{Dropped, Side};
+use beam::{BeamSearch, Dropped};
 use language_score::LanguageScore;
 
 /// A formula that the search found.
@@ -29,16 +29,16 @@ use language_score::LanguageScore;
 pub struct Answer {
     /// Its tokens, as they are printed.
     pub tokens: Vec<TokenId>,
-    /// The sum of both directions' mean logarithms, or the only direction's, with the language model's share: 0 would
+    /// The sum of both directions' mean log-probabilities, or the only direction's, with the language model's share: 0 would
     /// be certain.
     pub score: f32,
-    /// What each direction says; both unless only one was searched.
-    pub opinions: Vec<Opinion>,
+    /// The score of each direction; both unless only one was searched.
+    pub by_direction: Vec<DirectionScore>,
 }
 
-/// The logarithms of the probabilities that one direction gives to a formula's tokens.
+/// The log-probabilities that one direction gives to a formula's tokens.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Opinion {
+pub struct DirectionScore {
     /// Which direction.
     pub direction: Direction,
     /// One for each token as they are printed; 0 where the token was fixed.
@@ -50,26 +50,28 @@ pub struct Opinion {
 impl Answer {
     /// The probability that the whole formula is right, in 0..=1: the geometric mean of the directions'.
     pub fn confidence(&self) -> f32 {
-        let whole = |opinion: &Opinion| opinion.tokens.iter().sum::<f32>() + opinion.end.unwrap_or(0.0);
+        let whole = |direction_score: &DirectionScore| {
+            direction_score.tokens.iter().sum::<f32>() + direction_score.end.unwrap_or(0.0)
+        };
         self.mean(whole)
     }
 
     /// The probability that a token is right given those around it, in 0..=1: the geometric mean of the directions'.
     pub fn token_confidence(&self, index: usize) -> f32 {
-        self.mean(|opinion| opinion.tokens.get(index).copied().unwrap_or(f32::NEG_INFINITY))
+        self.mean(|direction_score| direction_score.tokens.get(index).copied().unwrap_or(f32::NEG_INFINITY))
     }
 
     /// Makes the fixed tokens certain.
     fn confirm(&mut self, fixed: &[Option<TokenId>]) {
-        for opinion in &mut self.opinions {
-            let fixed = opinion.tokens.iter_mut().zip(fixed).filter(|(_, fixed)| fixed.is_some());
-            fixed.for_each(|(logarithm, _)| *logarithm = 0.0);
+        for direction_score in &mut self.by_direction {
+            let fixed = direction_score.tokens.iter_mut().zip(fixed).filter(|(_, fixed)| fixed.is_some());
+            fixed.for_each(|(log_prob, _)| *log_prob = 0.0);
         }
     }
 
-    fn mean(&self, logarithm: impl Fn(&Opinion) -> f32) -> f32 {
-        let sum: f32 = self.opinions.iter().map(logarithm).sum();
-        (sum / self.opinions.len().max(1) as f32).exp().min(1.0)
+    fn mean(&self, log_prob: impl Fn(&DirectionScore) -> f32) -> f32 {
+        let sum: f32 = self.by_direction.iter().map(log_prob).sum();
+        (sum / self.by_direction.len().max(1) as f32).exp().min(1.0)
     }
 }
 
@@ -85,13 +87,10 @@ pub fn search(
 ) -> Result<Vec<Answer>> {
     let grammar = config.grammar.then_some(grammar);
     let language_model = language_model.filter(|model| config.language_model && model.weight > 0.0);
-    let directions: &[Direction] = match config.strategy {
-        // From the right, the positions of tokens are not known before the formula is complete.
-        Strategy::Joint if config.fixed.is_empty() => &Direction::BOTH,
-        _ => &[Direction::LeftToRight],
-    };
-    let mut sides: Vec<Side> =
-        directions.iter().map(|&direction| Side::new(direction, config, grammar)).collect();
+    let directions =
+        if config.searches_both_directions() { &Direction::BOTH[..] } else { &[Direction::LeftToRight] };
+    let mut sides: Vec<BeamSearch> =
+        directions.iter().map(|&direction| BeamSearch::new(direction, config, grammar)).collect();
     decoder.restart();
     let vocab = decoder.vocab_size();
     let (mut parents, mut tokens) = (Vec::new(), Vec::new());
@@ -99,24 +98,24 @@ pub fn search(
         parents.clear();
         tokens.clear();
         for side in sides.iter_mut().filter(|side| !side.done()) {
-            side.ask(&mut parents, &mut tokens);
+            side.push_rows(&mut parents, &mut tokens);
         }
         if tokens.is_empty() {
             break;
         }
         interrupt()?;
-        let logarithms = decoder.step(&parents, &tokens);
+        let log_probs = decoder.step(&parents, &tokens);
         for side in sides.iter_mut().filter(|side| !side.done()) {
-            side.grow(length, logarithms, vocab);
+            side.extend_beams(length, log_probs, vocab);
         }
         if let [left, right] = &mut sides[..] {
             let least = rescore::least_known(left.found(), right.found(), config.answers);
             let least = least - language_slack(config, language_model, length);
-            left.give_up_below(least);
-            right.give_up_below(least);
+            left.stop_below(least);
+            right.stop_below(least);
         }
     }
-    let mut sides = sides.into_iter().map(Side::finish);
+    let mut sides = sides.into_iter().map(BeamSearch::finish);
     let (left, not_left) = sides.next().unwrap_or_default();
     let mut answers = match config.strategy {
         Strategy::Joint => {

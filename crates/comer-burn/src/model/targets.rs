@@ -75,8 +75,8 @@ impl Targets {
         let mask: Vec<f32> =
             self.targets.iter().map(|&token| f32::from(u8::from(token != i32::from(PAD)))).collect();
         let mask: Tensor<1> = Tensor::from_data(TensorData::new(mask, [rows * steps]), &logits.device());
-        let logarithms = log_softmax(logits.clone().reshape([rows * steps, tokens]), 1);
-        let spread: Tensor<1> = logarithms.mean_dim(1).squeeze_dim(1);
+        let log_probs = log_softmax(logits.clone().reshape([rows * steps, tokens]), 1);
+        let spread: Tensor<1> = log_probs.mean_dim(1).squeeze_dim(1);
         let spread = (spread * mask).sum().neg() / self.count() as f32;
         self.loss(logits) * (1.0 - smoothing) + spread * smoothing
     }

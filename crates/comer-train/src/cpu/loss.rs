@@ -40,11 +40,11 @@ pub(super) fn cross_entropy(batch: &DecoderBatch, logits: &mut [f32], smoothing:
         let sum: f64 = row.iter().map(|&x| f64::from(x)).sum();
         let better = |best: usize, token: usize| if row[token] > row[best] { token } else { best };
         let correct = (1..width).fold(0, better) == target;
-        let logarithm = f64::from(vectorised(
+        let log_prob = f64::from(vectorised(
             #[inline(always)]
             || softmax::forward(row),
         ));
-        let loss = logarithm - f64::from(1.0 - smoothing) * f64::from(energy) - f64::from(spread) * sum;
+        let loss = log_prob - f64::from(1.0 - smoothing) * f64::from(energy) - f64::from(spread) * sum;
         row[target] -= 1.0 - smoothing;
         row.iter_mut().for_each(|x| *x = (*x - spread) * share);
         (loss, correct)
@@ -62,13 +62,13 @@ pub(super) fn symbol_cross_entropy(logits: &mut [f32], symbols: &[TokenId], weig
     let row = |(row, &symbol): (&mut [f32], &TokenId)| {
         let (share, target) = (loss_weight(symbol) / total, usize::from(symbol));
         let energy = row[target];
-        let logarithm = vectorised(
+        let log_prob = vectorised(
             #[inline(always)]
             || softmax::forward(row),
         );
         row[target] -= 1.0;
         row.iter_mut().for_each(|x| *x *= share * weight);
-        f64::from(share) * f64::from(logarithm - energy)
+        f64::from(share) * f64::from(log_prob - energy)
     };
     let losses: Vec<f64> = logits.par_chunks_exact_mut(width).zip(symbols).map(row).collect();
     losses.iter().sum()

@@ -93,10 +93,10 @@ mod tests {
         let energies: Vec<f32> = (0..39).map(|i| (i * 7 % 13) as f32 - 50.0).collect();
         let mut row = energies.clone();
         row[20] = f32::NEG_INFINITY;
-        let logarithm = forward(&mut row);
+        let log_prob = forward(&mut row);
         assert_eq!(row[20], 0.0);
         let sum: f64 = energies.iter().enumerate().filter(|e| e.0 != 20).map(|e| f64::from(*e.1).exp()).sum();
-        assert!((f64::from(logarithm) - sum.ln()).abs() < 1e-5);
+        assert!((f64::from(log_prob) - sum.ln()).abs() < 1e-5);
         for (index, (&weight, &energy)) in row.iter().zip(&energies).enumerate().filter(|(i, _)| *i != 20) {
             assert!((f64::from(weight) - f64::from(energy).exp() / sum).abs() < 1e-6, "{index}");
         }

@@ -68,7 +68,7 @@ pub struct DecoderState<'a> {
     pub(super) coverage: Vec<CoverageSums>,
     pub(super) attention: Vec<Maps>,
     pub(super) scratch: Scratch,
-    /// The logarithms of the probabilities, `[rows, vocab]`.
+    /// The log-probabilities, `[rows, vocab]`.
     output: Vec<f32>,
     /// Whether the rows are the steps of one formula, each the prefix of the next, instead of prefixes of one length.
     pub(super) at_once: bool,

@@ -23,8 +23,8 @@ pub struct LayerTrace {
 /// One step of the decoder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepTrace {
-    /// The logarithms of the probabilities of what comes next, `[vocab]`.
-    pub logarithms: Vec<f32>,
+    /// The log-probabilities of what comes next, `[vocab]`.
+    pub log_probs: Vec<f32>,
     /// Each layer, the first one first.
     pub layers: Vec<LayerTrace>,
 }
@@ -81,14 +81,14 @@ impl DecoderState<'_> {
                 });
             }
         }
-        let mut logarithms = Vec::new();
-        decoder.linear(&decoder.output, &scratch.x, d, &mut logarithms, Activation::None);
-        log_softmax(decoder.kernels, &mut logarithms, decoder.vocab);
+        let mut log_probs = Vec::new();
+        decoder.linear(&decoder.output, &scratch.x, d, &mut log_probs, Activation::None);
+        log_softmax(decoder.kernels, &mut log_probs, decoder.vocab);
         self.scratch = scratch;
         self.at_once = false;
         // Other searches start from the beginning.
         self.restart();
-        let steps = logarithms.chunks_exact(decoder.vocab).zip(layers);
-        Ok(steps.map(|(row, layers)| StepTrace { logarithms: row.to_vec(), layers }).collect())
+        let steps = log_probs.chunks_exact(decoder.vocab).zip(layers);
+        Ok(steps.map(|(row, layers)| StepTrace { log_probs: row.to_vec(), layers }).collect())
     }
 }

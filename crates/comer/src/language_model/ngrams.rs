@@ -40,7 +40,7 @@ pub struct Ngrams {
     suffixes: Vec<u32>,
     /// The logarithm of each context's back-off weight.
     backoffs: Vec<f32>,
-    /// The logarithms of the single tokens' probabilities.
+    /// The log-probabilities of the single tokens.
     unigrams: Vec<f32>,
 }
 
@@ -137,11 +137,11 @@ impl Ngrams {
                 last = Some(token);
                 let twin = below.find(|&twin| self.tokens[twin] == token);
                 let twin = twin.ok_or("an n-gram is there whose end is not")?;
-                left -= f64::from(self.logarithm(child)).exp();
+                left -= f64::from(self.log_prob(child)).exp();
                 left_below -= if suffix == ROOT {
                     f64::from(self.unigrams[usize::from(token)]).exp()
                 } else {
-                    f64::from(self.logarithm(twin)).exp()
+                    f64::from(self.log_prob(twin)).exp()
                 };
                 if child < contexts {
                     self.suffixes[child] = twin as u32;
@@ -171,9 +171,9 @@ impl Ngrams {
         if level.clone().any(impossible) || self.codes[level.end..].contains(&0) {
             return Err("a token is impossible, or the start is not".into());
         }
-        let sum: f64 = level.clone().map(|node| f64::from(self.logarithm(node)).exp()).sum();
+        let sum: f64 = level.clone().map(|node| f64::from(self.log_prob(node)).exp()).sum();
         for node in level {
-            self.unigrams[usize::from(self.tokens[node])] = self.logarithm(node) - sum.ln() as f32;
+            self.unigrams[usize::from(self.tokens[node])] = self.log_prob(node) - sum.ln() as f32;
         }
         Ok(())
     }
@@ -214,12 +214,12 @@ impl Ngrams {
         }
     }
 
-    /// The logarithm of the probability that `token` comes next.
+    /// The log-probability that `token` comes next.
     pub fn log_probability(&self, context: Context, token: TokenId) -> f32 {
         let (mut node, mut backoff) = (context.0 as usize, 0.0);
         while node != ROOT {
             if let Some(child) = self.child(node, token) {
-                return backoff + self.logarithm(child);
+                return backoff + self.log_prob(child);
             }
             backoff += self.backoffs[node];
             node = self.suffixes[node] as usize;
@@ -227,7 +227,7 @@ impl Ngrams {
         backoff + self.unigrams.get(usize::from(token)).copied().unwrap_or(f32::NEG_INFINITY)
     }
 
-    /// The logarithms of the probabilities of all tokens, `[vocab_size]`.
+    /// The log-probabilities of all tokens, `[vocab_size]`.
     pub fn log_probabilities(&self, context: Context, row: &mut [f32]) {
         let mut contexts = [ROOT; MAX_ORDER];
         let (mut count, mut node) = (0, context.0 as usize);
@@ -241,24 +241,24 @@ impl Ngrams {
             let backoff = self.backoffs[node];
             row.iter_mut().for_each(|value| *value += backoff);
             for child in self.children_of(node) {
-                row[usize::from(self.tokens[child])] = self.logarithm(child);
+                row[usize::from(self.tokens[child])] = self.log_prob(child);
             }
         }
     }
 
-    /// The logarithms of the probabilities of a formula's tokens in the order of writing, the end's last.
+    /// The log-probabilities of a formula's tokens in the order of writing, the end's last.
     pub fn score(&self, tokens: &[TokenId]) -> Vec<f32> {
         let mut context = self.start();
         let tokens = tokens.iter().copied().chain([self.end()]);
         let score = |token| {
-            let logarithm = self.log_probability(context, token);
+            let log_prob = self.log_probability(context, token);
             context = self.advance(context, token);
-            logarithm
+            log_prob
         };
         tokens.map(score).collect()
     }
 
-    fn logarithm(&self, node: usize) -> f32 {
+    fn log_prob(&self, node: usize) -> f32 {
         self.codebook[usize::from(self.codes[node])]
     }
 

@@ -84,7 +84,7 @@ impl Recurrence {
         seen
     }
 
-    /// Shifts the logarithms of the probabilities of all tokens towards those seen.
+    /// Shifts the log-probabilities of all tokens towards those seen.
     pub(super) fn apply(&self, seen: &Seen, row: &mut [f32]) {
         let count: f32 = seen.0.iter().map(|&(_, count)| f32::from(count)).sum();
         if count == 0.0 || self.share == 0.0 {

@@ -1,7 +1,7 @@
 //! One direction's beam search.
 
 use super::language_score::LanguageScore;
-use super::{Answer, Opinion};
+use super::{Answer, DirectionScore};
 use crate::config::{SearchConfig, Strategy};
 use crate::direction::Direction;
 use crate::grammar::{Grammar, GrammarState};
@@ -12,37 +12,45 @@ use crate::token::TokenId;
 pub(super) struct Candidate {
     pub(super) direction: Direction,
     pub(super) tokens: Vec<TokenId>,
-    pub(super) logarithms: Vec<f32>,
+    pub(super) log_probs: Vec<f32>,
     /// `None` where the length limit ended it.
     pub(super) end: Option<f32>,
-    /// Of the logarithms.
+    /// Of the log-probabilities.
     sum: f32,
     pub(super) score: f32,
 }
 
 impl Candidate {
-    pub(super) fn opinion(&self) -> Opinion {
-        Opinion { direction: self.direction, tokens: self.direction.order(&self.logarithms), end: self.end }
+    pub(super) fn direction_score(&self) -> DirectionScore {
+        DirectionScore {
+            direction: self.direction,
+            tokens: self.direction.order(&self.log_probs),
+            end: self.end,
+        }
     }
 
     pub(super) fn into_answer(self, language: &LanguageScore) -> Answer {
         let tokens = self.direction.order(&self.tokens);
-        Answer { score: self.score + language.of(&tokens), tokens, opinions: vec![self.opinion()] }
+        Answer {
+            score: self.score + language.of(&tokens),
+            tokens,
+            by_direction: vec![self.direction_score()],
+        }
     }
 }
 
 /// A prefix that may still grow.
 struct Beam {
     tokens: Vec<TokenId>,
-    logarithms: Vec<f32>,
-    /// Of the logarithms.
+    log_probs: Vec<f32>,
+    /// Of the log-probabilities.
     sum: f32,
     /// The row of the decoder's last step that it grew from.
     parent: usize,
     state: Option<GrammarState>,
 }
 
-/// What a search did not follow, which bounds the sum of every formula that it did not find.
+/// The prefixes and formulas that a search dropped, which bound the sum of every formula that it did not find.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dropped {
     /// The best sum among the prefixes that were dropped up to each step.
@@ -71,7 +79,7 @@ impl Dropped {
 }
 
 /// One direction's search.
-pub(super) struct Side<'a> {
+pub(super) struct BeamSearch<'a> {
     direction: Direction,
     config: &'a SearchConfig,
     grammar: Option<&'a Grammar>,
@@ -88,10 +96,10 @@ pub(super) struct Side<'a> {
     allowed: Vec<bool>,
 }
 
-impl<'a> Side<'a> {
+impl<'a> BeamSearch<'a> {
     pub(super) fn new(direction: Direction, config: &'a SearchConfig, grammar: Option<&'a Grammar>) -> Self {
         let state = grammar.map(|grammar| grammar.start(direction));
-        let start = Beam { tokens: Vec::new(), logarithms: Vec::new(), sum: 0.0, parent: 0, state };
+        let start = Beam { tokens: Vec::new(), log_probs: Vec::new(), sum: 0.0, parent: 0, state };
         Self {
             direction,
             config,
@@ -117,12 +125,12 @@ impl<'a> Side<'a> {
 
     /// Stops if no beam can reach this score any more, whatever its score in the other direction: sums only fall, and
     /// are at best divided by the greatest length.
-    pub(super) fn give_up_below(&mut self, least: f32) {
+    pub(super) fn stop_below(&mut self, least: f32) {
         self.done |= self.beams.iter().all(|beam| self.score(beam.sum, self.config.max_length) < least);
     }
 
-    /// Adds this side's rows to the decoder's next step.
-    pub(super) fn ask(&mut self, parents: &mut Vec<usize>, tokens: &mut Vec<TokenId>) {
+    /// Adds the rows of this direction to the decoder's next step.
+    pub(super) fn push_rows(&mut self, parents: &mut Vec<usize>, tokens: &mut Vec<TokenId>) {
         self.first_row = tokens.len();
         for beam in &self.beams {
             parents.push(beam.parent);
@@ -130,16 +138,16 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Continues the beams by what the decoder says, when they have `length` tokens with the start.
-    pub(super) fn grow(&mut self, length: usize, logarithms: &[f32], vocab: usize) {
-        let rows = &logarithms[self.first_row * vocab..][..self.beams.len() * vocab];
+    /// Continues the beams by the decoder's probabilities, when they have `length` tokens with the start.
+    pub(super) fn extend_beams(&mut self, length: usize, log_probs: &[f32], vocab: usize) {
+        let rows = &log_probs[self.first_row * vocab..][..self.beams.len() * vocab];
         let best = self.rank(length, rows, vocab);
         let (end, mut next) = (self.direction.ends().1, Vec::with_capacity(self.beam));
         // If there are more than the best, these are no better than the last of them.
         let mut dropped = best.get(2 * self.beam - 1).map(|&(sum, _)| sum);
         for (rank, &(sum, index)) in best.iter().enumerate() {
             let (row, token) = (index / vocab, (index % vocab) as TokenId);
-            let (beam, logarithm) = (&self.beams[row], rows[index]);
+            let (beam, log_prob) = (&self.beams[row], rows[index]);
             // A formula that would not have been kept had it gone on is not kept either.
             if next.len() == self.beam || token == end && rank >= self.beam {
                 dropped = greater(dropped, sum);
@@ -150,7 +158,7 @@ impl<'a> Side<'a> {
             }
             if token == end {
                 let score = self.score(sum, length);
-                let candidate = beam.candidate(self.direction, Some(logarithm), sum, score);
+                let candidate = beam.candidate(self.direction, Some(log_prob), sum, score);
                 if let Some(displaced) = keep(&mut self.found, candidate, self.beam) {
                     self.dropped.displaced = greater(self.dropped.displaced, displaced.sum);
                 }
@@ -158,7 +166,7 @@ impl<'a> Side<'a> {
             }
             next.push(Beam {
                 tokens: [&beam.tokens[..], &[token]].concat(),
-                logarithms: [&beam.logarithms[..], &[logarithm]].concat(),
+                log_probs: [&beam.log_probs[..], &[log_prob]].concat(),
                 sum,
                 parent: self.first_row + row,
                 state: self
@@ -168,9 +176,9 @@ impl<'a> Side<'a> {
             });
         }
         self.beams = next;
-        let hopeless = self.drop_hopeless();
+        let pruned = self.prune();
         let before = self.dropped.prefixes.last().copied();
-        let dropped = [before, dropped, hopeless].into_iter().flatten().fold(f32::NEG_INFINITY, f32::max);
+        let dropped = [before, dropped, pruned].into_iter().flatten().fold(f32::NEG_INFINITY, f32::max);
         self.dropped.prefixes.push(dropped);
         let highest = best.first().map_or(f32::NEG_INFINITY, |&(sum, _)| self.score(sum, length));
         self.sums = best;
@@ -182,7 +190,7 @@ impl<'a> Side<'a> {
 
     /// Drops the beams that are below the best prefix or formula by more than the margin, but none that is needed to
     /// find as many formulas as are asked for; gives the best sum of those that it drops.
-    fn drop_hopeless(&mut self) -> Option<f32> {
+    fn prune(&mut self) -> Option<f32> {
         let margin = self.config.margin?;
         let sums = self.beams.iter().map(|beam| beam.sum).chain(self.found.iter().map(|found| found.sum));
         let least = sums.fold(f32::NEG_INFINITY, f32::max) - margin;
@@ -200,19 +208,19 @@ impl<'a> Side<'a> {
         let left = self.config.max_length - length;
         let end = usize::from(self.direction.ends().1);
         self.sums.clear();
-        for (row, (beam, logarithms)) in self.beams.iter().zip(rows.chunks_exact(vocab)).enumerate() {
+        for (row, (beam, log_probs)) in self.beams.iter().zip(rows.chunks_exact(vocab)).enumerate() {
             if let (Some(grammar), Some(state)) = (self.grammar, &beam.state) {
                 grammar.allowed(state, left, &mut self.allowed);
                 self.allowed[end] = state.complete();
             }
-            let tokens = logarithms.iter().enumerate();
+            let tokens = log_probs.iter().enumerate();
             let tokens = tokens.filter(|&(token, _)| beam.state.is_none() || self.allowed[token]);
             let tokens = tokens.filter(|&(token, _)| match self.config.fixed.get(length - 1) {
                 Some(Some(fixed)) => token == usize::from(*fixed),
                 Some(None) => token != end,
                 None => true,
             });
-            self.sums.extend(tokens.map(|(token, logarithm)| (beam.sum + logarithm, row * vocab + token)));
+            self.sums.extend(tokens.map(|(token, log_prob)| (beam.sum + log_prob, row * vocab + token)));
         }
         let better = |a: &(f32, usize), b: &(f32, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
         let most = 2 * self.beam;
@@ -250,8 +258,8 @@ impl<'a> Side<'a> {
 
 impl Beam {
     fn candidate(&self, direction: Direction, end: Option<f32>, sum: f32, score: f32) -> Candidate {
-        let (tokens, logarithms) = (self.tokens.clone(), self.logarithms.clone());
-        Candidate { direction, tokens, logarithms, end, sum, score }
+        let (tokens, log_probs) = (self.tokens.clone(), self.log_probs.clone());
+        Candidate { direction, tokens, log_probs, end, sum, score }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The language model's share of a formula's score.
 //!
-//! The decoder's scores are means over a formula's tokens. The language model's logarithms are divided by one length for all
+//! The decoder's scores are means over a formula's tokens. The language model's log-probabilities are divided by one length for all
 //! candidates instead: divided by their own lengths, longer formulas would win, since tokens such as braces are cheap. It does
 //! not take part in the search for candidates, for the same reason: prefixes of unlike lengths compete there.
 
@@ -14,7 +14,7 @@ use crate::token::TokenId;
 pub(super) struct LanguageScore<'a> {
     model: Option<&'a LanguageModel>,
     directions: &'a [Direction],
-    /// What the logarithms are multiplied by.
+    /// What the log-probabilities are multiplied by.
     factor: f32,
 }
 

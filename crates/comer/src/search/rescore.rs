@@ -7,7 +7,7 @@
 
 use super::beam::{Candidate, Dropped};
 use super::language_score::LanguageScore;
-use super::{Answer, Opinion};
+use super::{Answer, DirectionScore};
 use crate::config::SearchConfig;
 use crate::error::Result;
 use crate::step_decoder::StepDecoder;
@@ -16,13 +16,13 @@ use crate::token::TokenId;
 /// How far the sums of the search and of the scoring of one formula may differ by rounding.
 const ROUNDING: f32 = 1e-3;
 
-/// A candidate being written again in the other direction.
+/// A candidate that is scored in the other direction.
 struct Check {
     candidate: Candidate,
     /// The candidate's tokens in the other direction's order, with its start and end.
     tokens: Vec<TokenId>,
-    logarithms: Vec<f32>,
-    /// Of the logarithms so far.
+    log_probs: Vec<f32>,
+    /// Of the log-probabilities so far.
     sum: f32,
     /// The language model's share.
     language: f32,
@@ -57,7 +57,7 @@ pub(super) fn rescore(
             // The other direction found it too, so its score is known; of such a pair the first is kept.
             Some((at, other)) if candidate.end.is_none() || index < at => {
                 let score = candidate.score + other.score + language.of(&printed);
-                add(&mut answers, candidate, score, other.opinion());
+                add(&mut answers, candidate, score, other.direction_score());
             }
             Some(_) => {}
             None => checks.push(Check::new(candidate.clone(), dropped, language.of(&printed))),
@@ -84,20 +84,20 @@ pub(super) fn rescore(
                 tokens.push(step.1);
             }
         }
-        let logarithms = decoder.step(&parents, &tokens);
+        let log_probs = decoder.step(&parents, &tokens);
         for check in &mut checks {
-            let logarithm = logarithms[check.row * vocab + usize::from(check.tokens[position + 1])];
-            check.logarithms.push(logarithm);
-            check.sum += logarithm;
+            let log_prob = log_probs[check.row * vocab + usize::from(check.tokens[position + 1])];
+            check.log_probs.push(log_prob);
+            check.sum += log_prob;
         }
-        let finished = checks.extract_if(.., |check| check.logarithms.len() + 1 == check.tokens.len());
+        let finished = checks.extract_if(.., |check| check.log_probs.len() + 1 == check.tokens.len());
         for check in finished.collect::<Vec<_>>() {
             let score = check.total(check.score(config));
             let direction = check.candidate.direction.other();
             let (end, tokens) =
-                check.logarithms.split_last().map_or((None, &[][..]), |(&end, rest)| (Some(end), rest));
-            let opinion = Opinion { direction, tokens: direction.order(tokens), end };
-            add(&mut answers, &check.candidate, score, opinion);
+                check.log_probs.split_last().map_or((None, &[][..]), |(&end, rest)| (Some(end), rest));
+            let direction_score = DirectionScore { direction, tokens: direction.order(tokens), end };
+            add(&mut answers, &check.candidate, score, direction_score);
         }
     }
     Ok(answers)
@@ -110,7 +110,7 @@ impl Check {
         let reversed: Vec<TokenId> = candidate.tokens.iter().rev().copied().collect();
         let tokens = std::iter::once(start).chain(reversed).chain([end]).collect();
         let greatest_sum = dropped.greatest_sum(candidate.tokens.len()) + ROUNDING;
-        Self { candidate, tokens, logarithms: Vec::new(), sum: 0.0, language, greatest_sum, row: 0 }
+        Self { candidate, tokens, log_probs: Vec::new(), sum: 0.0, language, greatest_sum, row: 0 }
     }
 
     /// The score with both directions' shares and the language model's.
@@ -130,11 +130,11 @@ impl Check {
 }
 
 /// Adds an answer; of two with the same tokens, which the length limit can bring about, the better one stays.
-fn add(answers: &mut Vec<Answer>, candidate: &Candidate, score: f32, other: Opinion) {
-    let mut opinions = vec![candidate.opinion(), other];
-    opinions.sort_by_key(|opinion| opinion.direction as u8);
+fn add(answers: &mut Vec<Answer>, candidate: &Candidate, score: f32, other: DirectionScore) {
+    let mut by_direction = vec![candidate.direction_score(), other];
+    by_direction.sort_by_key(|direction_score| direction_score.direction as u8);
     let tokens = candidate.direction.order(&candidate.tokens);
-    let answer = Answer { tokens, score, opinions };
+    let answer = Answer { tokens, score, by_direction };
     match answers.iter_mut().find(|known| known.tokens == answer.tokens) {
         Some(known) if known.score < answer.score => *known = answer,
         Some(_) => {}

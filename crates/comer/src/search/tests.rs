@@ -21,8 +21,8 @@ impl Fake {
         Self { vocab, seed, doubt, prefixes: Vec::new(), rows: 0, output: Vec::new() }
     }
 
-    /// The logarithms of the probabilities after a prefix; reserved tokens that end nothing are next to impossible.
-    fn logarithms(&self, prefix: &[TokenId]) -> Vec<f32> {
+    /// The log-probabilities after a prefix; reserved tokens that end nothing are next to impossible.
+    fn log_probs(&self, prefix: &[TokenId]) -> Vec<f32> {
         let mut state = prefix.iter().fold(self.seed, |state, &token| {
             (state ^ u64::from(token)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)
         });
@@ -39,17 +39,17 @@ impl Fake {
         energies.iter().map(|x| (x - sum.ln()) as f32).collect()
     }
 
-    /// The logarithms of a printed formula in one direction, the end's last.
+    /// The log-probabilities of a printed formula in one direction, the end's last.
     fn formula(&self, direction: Direction, formula: &[TokenId]) -> Vec<f32> {
         let (start, end) = direction.ends();
         let mut prefix = vec![start];
         let written = direction.order(formula).into_iter().chain([end]);
-        let logarithm = |token: TokenId| {
-            let logarithm = self.logarithms(&prefix)[usize::from(token)];
+        let log_prob = |token: TokenId| {
+            let log_prob = self.log_probs(&prefix)[usize::from(token)];
             prefix.push(token);
-            logarithm
+            log_prob
         };
-        written.map(logarithm).collect()
+        written.map(log_prob).collect()
     }
 }
 
@@ -70,7 +70,7 @@ impl StepDecoder for Fake {
             [before, &[token]].concat()
         };
         self.prefixes = parents.iter().zip(tokens).map(prefix).collect();
-        self.output = self.prefixes.iter().flat_map(|prefix| self.logarithms(prefix)).collect();
+        self.output = self.prefixes.iter().flat_map(|prefix| self.log_probs(prefix)).collect();
         &self.output
     }
 }
@@ -93,8 +93,8 @@ fn all_formulas(fake: &Fake, longest: usize, from_left: bool) -> Vec<(f32, Vec<T
     }
     let score = |formula: Vec<TokenId>| {
         let sums = [Direction::LeftToRight, Direction::RightToLeft].map(|direction| {
-            let logarithms = fake.formula(direction, &formula);
-            (logarithms.iter().sum::<f32>(), logarithms[formula.len()])
+            let log_probs = fake.formula(direction, &formula);
+            (log_probs.iter().sum::<f32>(), log_probs[formula.len()])
         });
         // At the length limit the direction that found it does not have to say that it ends.
         let [(left, left_end), (right, right_end)] = sums;
@@ -108,7 +108,7 @@ fn all_formulas(fake: &Fake, longest: usize, from_left: bool) -> Vec<(f32, Vec<T
 }
 
 #[test]
-fn a_beam_as_wide_as_the_world_finds_the_best_formulas_of_all() {
+fn a_beam_of_all_prefixes_finds_the_best_formulas() {
     let (_, grammar) = letters();
     for seed in 0..30 {
         let mut fake = Fake::new(6, seed, [1.0, 4.0, 12.0][seed as usize % 3]);
@@ -203,26 +203,32 @@ fn with_a_language_model_its_share_is_added_to_the_decoders() {
         let answers = search(&mut fake, &config, &grammar, Some(&model), &|| Ok(())).unwrap();
         let mut common = None;
         for answer in &answers {
-            let mean = |opinion: &Opinion| -> f32 {
-                let decoder = fake.formula(opinion.direction, &answer.tokens);
-                let ended = decoder.len() - usize::from(opinion.end.is_none());
+            let mean = |direction_score: &DirectionScore| -> f32 {
+                let decoder = fake.formula(direction_score.direction, &answer.tokens);
+                let ended = decoder.len() - usize::from(direction_score.end.is_none());
                 decoder[..ended].iter().sum::<f32>() / ended.max(answer.tokens.len() + 1) as f32
             };
-            let usual = |opinion: &Opinion| -> f32 {
-                model.score(opinion.direction, &opinion.direction.order(&answer.tokens)).iter().sum()
+            let usual = |direction_score: &DirectionScore| -> f32 {
+                model
+                    .score(direction_score.direction, &direction_score.direction.order(&answer.tokens))
+                    .iter()
+                    .sum()
             };
             let [decoder, usual] = [
-                answer.opinions.iter().map(mean).sum::<f32>(),
-                answer.opinions.iter().map(usual).sum::<f32>(),
+                answer.by_direction.iter().map(mean).sum::<f32>(),
+                answer.by_direction.iter().map(usual).sum::<f32>(),
             ];
             // One length for all candidates.
             let length = 0.4 * usual / (answer.score - decoder);
             assert!((length - length.round()).abs() < 1e-2 && length > 0.5, "seed {seed}: {length}");
             assert_eq!(*common.get_or_insert(length.round()), length.round(), "seed {seed}");
-            // Opinions stay the decoder's own.
-            for opinion in &answer.opinions {
-                let own = fake.formula(opinion.direction, &answer.tokens);
-                assert_eq!(opinion.tokens, opinion.direction.order(&own[..answer.tokens.len()]));
+            // DirectionScores stay the decoder's own.
+            for direction_score in &answer.by_direction {
+                let own = fake.formula(direction_score.direction, &answer.tokens);
+                assert_eq!(
+                    direction_score.tokens,
+                    direction_score.direction.order(&own[..answer.tokens.len()])
+                );
             }
         }
         let off = SearchConfig { language_model: false, ..config.clone() };
@@ -296,21 +302,21 @@ fn a_margin_saves_rows_and_costs_no_answers() {
 }
 
 #[test]
-fn opinions_are_the_decoders_and_confidences_are_probabilities() {
+fn direction_scores_are_the_decoders_and_confidences_are_probabilities() {
     let (_, grammar) = letters();
     for seed in 0..30 {
         let mut fake = Fake::new(6, seed, 8.0);
         let config = SearchConfig { beam: 4, max_length: 9, answers: 5, ..Default::default() };
         for answer in search(&mut fake, &config, &grammar, None, &|| Ok(())).unwrap() {
-            assert_eq!(answer.opinions.len(), 2);
+            assert_eq!(answer.by_direction.len(), 2);
             let mut product = 1.0;
-            for opinion in &answer.opinions {
-                let mut expected = fake.formula(opinion.direction, &answer.tokens);
+            for direction_score in &answer.by_direction {
+                let mut expected = fake.formula(direction_score.direction, &answer.tokens);
                 let end = expected.pop().unwrap();
-                let expected = opinion.direction.order(&expected);
-                assert_eq!(opinion.tokens, expected, "seed {seed} {:?}", opinion.direction);
-                assert!(opinion.end.is_none_or(|said| said == end));
-                product *= (expected.iter().sum::<f32>() + opinion.end.unwrap_or(0.0)).exp();
+                let expected = direction_score.direction.order(&expected);
+                assert_eq!(direction_score.tokens, expected, "seed {seed} {:?}", direction_score.direction);
+                assert!(direction_score.end.is_none_or(|said| said == end));
+                product *= (expected.iter().sum::<f32>() + direction_score.end.unwrap_or(0.0)).exp();
             }
             assert!((answer.confidence() - product.sqrt()).abs() < 1e-6);
             for index in 0..answer.tokens.len() {
@@ -330,8 +336,8 @@ fn greedy_takes_the_most_likely_token_each_time() {
         let found = search(&mut fake, &config, &grammar, None, &|| Ok(())).unwrap();
         let mut expected = vec![SOS];
         while expected.len() < 20 {
-            let logarithms = fake.logarithms(&expected);
-            let best = (0..6).max_by(|&a, &b| logarithms[a].total_cmp(&logarithms[b])).unwrap() as TokenId;
+            let log_probs = fake.log_probs(&expected);
+            let best = (0..6).max_by(|&a, &b| log_probs[a].total_cmp(&log_probs[b])).unwrap() as TokenId;
             if best == EOS {
                 break;
             }

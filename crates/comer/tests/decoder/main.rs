@@ -58,7 +58,7 @@ fn compare(model: &comer::internal::ModelFile, golden: &Golden, prefix: &str, to
         for (step, trace) in reading.trace(tokens).unwrap().iter().enumerate() {
             let what = format!("{prefix} row {row} step {step}");
             let logits = &get("logits").unwrap().data[(row * steps + step) * vocab..][..vocab];
-            assert_close(&trace.logarithms, log_softmax(logits), &format!("{what} logits"));
+            assert_close(&trace.log_probs, log_softmax(logits), &format!("{what} logits"));
             for (index, layer) in trace.layers.iter().enumerate() {
                 let d = config.d_model;
                 let maps = |map: &Tensor| -> Vec<f32> {
@@ -198,10 +198,10 @@ fn cached_decoding_equals_plain_decoding() {
             let mut parents = vec![0; 2];
             for step in 0..9 {
                 let last: Vec<TokenId> = prefixes.iter().map(|prefix| prefix[step]).collect();
-                let logarithms = reading.step(&parents, &last).to_vec();
+                let log_probs = reading.step(&parents, &last).to_vec();
                 for (row, prefix) in prefixes.iter().enumerate() {
                     let expected = plain::decode(&model, &features, prefix)[step].clone();
-                    let found = &logarithms[row * vocab..][..vocab];
+                    let found = &log_probs[row * vocab..][..vocab];
                     assert_close(found, expected.iter().map(|&x| x as f32), &format!("{name} {prefix:?}"));
                 }
                 // More rows, then fewer, in another order, some parents twice and some never; padding among them.

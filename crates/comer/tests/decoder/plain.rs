@@ -79,7 +79,7 @@ fn refinement(model: &ModelFile, maps: &[Matrix], height: usize, width: usize) -
     refinement
 }
 
-/// The logarithms of the probabilities of what comes after each token, `[tokens][vocab]`.
+/// The log-probabilities of what comes after each token, `[tokens][vocab]`.
 pub fn decode(model: &ModelFile, features: &Features, tokens: &[TokenId]) -> Matrix {
     let (config, steps) = (&model.config, tokens.len());
     let (d, heads, head_width) = (config.d_model, config.heads, config.head_width());

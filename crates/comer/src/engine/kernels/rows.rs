@@ -42,7 +42,7 @@ for_every_set! {
 }
 
 for_every_set! {
-    /// Turns each row of `width` numbers into logarithms of probabilities.
+    /// Turns each row of `width` numbers into log-probabilities.
     log_softmax = log_softmax_body(values: &mut [f32], width: usize)
 }
 
@@ -240,19 +240,19 @@ mod tests {
             let isa = kernels.isa();
             for width in [1, 2, 16, 17, 113, 136] {
                 let logits: Vec<f32> = (0..2 * width).map(|i| ((i * 37) % 23) as f32 * 0.7 - 9.0).collect();
-                let (mut shares, mut logarithms) = (logits.clone(), logits.clone());
+                let (mut shares, mut log_probs) = (logits.clone(), logits.clone());
                 softmax(kernels, &mut shares, width);
-                log_softmax(kernels, &mut logarithms, width);
+                log_softmax(kernels, &mut log_probs, width);
                 for (index, &logit) in logits.iter().enumerate() {
                     let row = &logits[index / width * width..][..width];
                     let sum: f64 = row.iter().map(|&x| f64::from(x).exp()).sum();
                     let expected = f64::from(logit).exp() / sum;
-                    let (share, logarithm) = (f64::from(shares[index]), f64::from(logarithms[index]));
+                    let (share, log_prob) = (f64::from(shares[index]), f64::from(log_probs[index]));
                     assert!(
                         (share - expected).abs() < 1e-6 * expected,
                         "{isa:?} {width}: {share} {expected}"
                     );
-                    assert!((logarithm - expected.ln()).abs() < 2e-6, "{isa:?} {width}: {logarithm}");
+                    assert!((log_prob - expected.ln()).abs() < 2e-6, "{isa:?} {width}: {log_prob}");
                 }
             }
         }
