@@ -18,10 +18,10 @@ from PIL import Image
 
 
 class Recognizer:
-    def __init__(self, folder):
-        folder = Path(folder)
-        self.encoder = onnxruntime.InferenceSession(folder / "encoder.onnx", providers=["CPUExecutionProvider"])
-        self.decoder = onnxruntime.InferenceSession(folder / "decoder_step.onnx", providers=["CPUExecutionProvider"])
+    def __init__(self, folder, options=None):
+        folder, providers = Path(folder), ["CPUExecutionProvider"]
+        self.encoder = onnxruntime.InferenceSession(folder / "encoder.onnx", options, providers)
+        self.decoder = onnxruntime.InferenceSession(folder / "decoder_step.onnx", options, providers)
         self.vocab = json.loads((folder / "vocab.json").read_text())
 
     def start(self, pixels):

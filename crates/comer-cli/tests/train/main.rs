@@ -3,6 +3,8 @@
 
 #[cfg(feature = "mpi")]
 mod mpi;
+#[cfg(feature = "mpi")]
+mod network;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

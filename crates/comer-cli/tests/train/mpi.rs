@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::network::Network;
 use super::{Fixture, log, run_ok, wait_for_log};
 
 /// mpirun, if it is there.
@@ -24,8 +25,10 @@ fn mpirun(
     out: &Path,
     more: &[&str],
 ) -> Command {
-    let train = fixture.train(recipe, out, more);
-    let mut command = Command::new("mpirun");
+    with_options(Command::new("mpirun"), processes, transport, fixture.train(recipe, out, more))
+}
+
+fn with_options(mut command: Command, processes: usize, transport: &str, train: Command) -> Command {
     command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "btl", transport]);
     // Idle processes give way: these tests have more processes than cores.
     command.args(["--mca", "mpi_yield_when_idle", "1", "-n", &processes.to_string()]);
@@ -49,15 +52,24 @@ fn losses(run: &Path) -> Vec<f64> {
     log(run).lines().map(loss).collect()
 }
 
+fn assert_close(found: &[f64], expected: &[f64], name: &str) {
+    assert_eq!(found.len(), expected.len(), "{name}");
+    for (step, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let close = (found - expected).abs() <= 1e-5 * expected.abs().max(1.0);
+        assert!(close, "{name}: step {step}: {found}, {expected}");
+    }
+}
+
+/// AdamW divides by the size of gradients that are almost zero, and so makes rounding errors large.
+const SGD: [(&str, &str); 2] = [("kind = \"adamw\"", "kind = \"sgd\""), ("rate = 3e-3", "rate = 2e-2")];
+
 #[test]
 fn several_processes_have_the_losses_of_one() {
     if !has_mpirun() {
         return;
     }
     let fixture = Fixture::new();
-    // AdamW divides by the size of gradients that are almost zero, and so makes rounding errors large.
-    let sgd = [("kind = \"adamw\"", "kind = \"sgd\""), ("rate = 3e-3", "rate = 2e-2")];
-    let recipe = recipe(&fixture, &sgd);
+    let recipe = recipe(&fixture, &SGD);
     let one = fixture.out("one");
     run_ok(fixture.train(&recipe, &one, &["--threads", "1"]));
     let expected = losses(&one);
@@ -66,14 +78,7 @@ fn several_processes_have_the_losses_of_one() {
     for (processes, transport) in [(2, "self,vader"), (4, "self,tcp"), (3, "self,vader")] {
         let out = fixture.out(&format!("{processes}"));
         let output = run_ok(mpirun(&fixture, processes, transport, &recipe, &out, &[]));
-        let found = losses(&out);
-        assert_eq!(found.len(), expected.len());
-        for (step, (found, expected)) in found.iter().zip(&expected).enumerate() {
-            assert!(
-                (found - expected).abs() <= 1e-5 * expected.abs().max(1.0),
-                "{processes}: step {step}: {found}, {expected}"
-            );
-        }
+        assert_close(&losses(&out), &expected, &format!("{processes} processes"));
         let messages = String::from_utf8_lossy(&output.stderr);
         assert!(messages.contains(&format!("{processes} processes, ")), "{messages}");
         // Only the first process reports.
@@ -166,4 +171,44 @@ fn an_error_of_the_first_process_ends_all() {
     let output = mpirun(&fixture, 2, "self,vader", &recipe, &out, &[]).output().unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("already contains a run"), "{output:?}");
+}
+
+#[test]
+fn processes_on_two_hosts_have_the_losses_of_one() {
+    if !has_mpirun() {
+        return;
+    }
+    let Some(network) = Network::new() else { return };
+    let fixture = Fixture::new();
+    let recipe = recipe(&fixture, &SGD);
+    let one = fixture.out("one");
+    run_ok(fixture.train(&recipe, &one, &["--threads", "1"]));
+    let train = |processes: usize, out: &Path, more: &[&str]| {
+        let train = fixture.train(&recipe, out, more);
+        with_options(network.mpirun(processes), processes, "self,tcp", train)
+    };
+    let outs = [2, 4].map(|processes| {
+        let out = fixture.out(&processes.to_string());
+        run_ok(train(processes, &out, &[]));
+        assert_close(&losses(&out), &losses(&one), &format!("{processes} processes on two hosts"));
+        out
+    });
+
+    // A process on the other host dies: all end, and the run resumes to the same bits.
+    let out = fixture.out("killed");
+    let mut child = train(2, &out, &[]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    wait_for_log(&out, &mut child);
+    let far: Vec<u32> = network.far_processes().into_iter().filter(|&pid| is_training(pid)).collect();
+    assert_eq!(far.len(), 1);
+    let near = ranks(&child);
+    assert!(Command::new("kill").args(["-KILL", &far[0].to_string()]).status().unwrap().success());
+    let began = Instant::now();
+    assert!(!child.wait().unwrap().success());
+    while far.iter().chain(&near).any(|&pid| is_training(pid)) {
+        assert!(began.elapsed() < Duration::from_secs(10), "a process is left");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(losses(&out).len() < losses(&one).len(), "the run was over before it could be disturbed");
+    run_ok(train(2, &out, &["--resume"]));
+    assert_eq!(log(&out), log(&outs[0]));
 }
