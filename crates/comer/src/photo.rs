@@ -373,6 +373,13 @@ mod tests {
     }
 
     #[test]
+    fn a_small_dense_training_picture_stays_as_it_is() {
+        let cross =
+            Ink::from_json(b"[[[0,0],[10,10],[20,20]],[[20,0],[10,10],[0,20]]]").unwrap().draw().unwrap();
+        assert_eq!(clean(&grey(&cross, |_, pixel| pixel), true).unwrap().0, cross);
+    }
+
+    #[test]
     fn a_picture_without_ink_is_refused() {
         for side in [1, 2, 7, 26, 300] {
             for level in [0, 1, 128, 255] {

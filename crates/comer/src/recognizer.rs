@@ -205,7 +205,7 @@ impl Recognizer {
         };
         let tokens: Vec<Token> = answer.tokens.iter().enumerate().filter_map(token).collect();
         let confidence = match self.calibration {
-            Some(own) if answer.opinions.len() > 1 => own.joint.apply(answer.confidence(), tokens.len()),
+            Some(own) if answer.by_direction.len() > 1 => own.joint.apply(answer.confidence(), tokens.len()),
             Some(own) => own.one_direction.apply(answer.confidence(), tokens.len()),
             None => answer.confidence(),
         };
