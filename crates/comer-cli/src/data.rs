@@ -7,6 +7,8 @@ mod clean;
 mod export;
 #[cfg(feature = "train")]
 mod import;
+#[cfg(feature = "train")]
+mod photograph;
 mod render;
 #[cfg(feature = "train")]
 mod synthesize;
@@ -33,6 +35,8 @@ enum Command {
     #[cfg(feature = "train")]
     Clean(clean::Arguments),
     #[cfg(feature = "train")]
+    Photograph(photograph::Arguments),
+    #[cfg(feature = "train")]
     Synthesize(synthesize::Arguments),
     Check(check::Arguments),
 }
@@ -46,6 +50,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Export(arguments) => export::run(arguments),
         #[cfg(feature = "train")]
         Command::Clean(arguments) => clean::run(arguments),
+        #[cfg(feature = "train")]
+        Command::Photograph(arguments) => photograph::run(arguments),
         #[cfg(feature = "train")]
         Command::Synthesize(arguments) => synthesize::run(arguments),
         Command::Check(arguments) => check::run(arguments),

@@ -18,13 +18,24 @@ use crate::output::{message, print, print_json, report_json, report_table};
 #[command(after_help = "Examples:
   comer evaluate --data crohme.zip --split 2014 --out runs/2014
   comer evaluate --data crohme.zip --split 2016 --take 100 --greedy
-  comer evaluate --model fusion.safetensors --data data/2016 --json")]
+  comer evaluate --model fusion.safetensors --data data/2016 --json
+  comer evaluate --photographs photos --greedy")]
 pub struct Arguments {
     #[command(flatten)]
     model: ModelArgs,
     /// CROHME folder or zip.
     #[arg(long, value_name = "DIR_OR_ZIP")]
-    data: PathBuf,
+    #[cfg_attr(feature = "train", arg(required_unless_present = "photographs"))]
+    #[cfg_attr(not(feature = "train"), arg(required = true))]
+    data: Option<PathBuf>,
+    /// Folder of `comer data photograph`: find and read the formulas of photographs instead.
+    #[cfg(feature = "train")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["data", "out"])]
+    photographs: Option<PathBuf>,
+    /// With --photographs: read all ink of a photograph as one formula.
+    #[cfg(feature = "train")]
+    #[arg(long, requires = "photographs")]
+    one: bool,
     /// Split to evaluate: 2014, 2016, train, ...
     #[arg(long, default_value = "2014")]
     split: String,
@@ -48,9 +59,22 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.take == Some(0) {
         bail!("--take 0: expected at least 1");
     }
+    #[cfg(feature = "train")]
+    if let Some(folder) = &arguments.photographs {
+        let (search, recognizer) = (arguments.search.resolve(1)?, arguments.model.open()?);
+        let report =
+            crate::photographs::evaluate(&recognizer, folder, arguments.take, &search, !arguments.one)?;
+        if arguments.json {
+            print_json(&serde_json::to_value(report)?)?
+        } else {
+            print(report.text())?
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(data) = &arguments.data else { bail!("--data: expected a folder or zip") };
     let evaluation = Evaluation {
         model: &arguments.model,
-        data: &arguments.data,
+        data,
         split: &arguments.split,
         take: arguments.take,
         search: arguments.search.resolve(1)?,

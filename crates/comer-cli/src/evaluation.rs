@@ -10,9 +10,10 @@ use comer::internal::SearchConfig;
 use comer::internal::dataset::{Dataset, LabelledImage};
 use comer::{AlignmentDetail, Input, RecognizeOptions, Recognizer};
 use comer_eval::files::read_truths;
+use comer_eval::reliability::Reliability;
 use comer_eval::report::InkRates;
 use comer_eval::run_folder::Run;
-use comer_eval::score::score;
+use comer_eval::score::{Protocol, score};
 use comer_eval::{DataSource, Dialect, Report};
 use comer_files::Journal;
 use rayon::prelude::*;
@@ -79,9 +80,16 @@ impl Evaluation<'_> {
         warn(&problems);
 
         let ink: Vec<[f32; 2]> = done.values().map(|answer| answer.ink).collect();
+        let confidences: HashMap<String, f32> =
+            done.iter().map(|(name, answer)| (name.clone(), answer.confidence)).collect();
         let predictions = done.into_iter().map(|(name, answer)| (name, answer.latex)).collect();
         let scores = score(&truths.truths, &predictions, Dialect::Official);
-        let report = Report { ink: InkRates::new(&ink), ..Report::new(&scores) };
+        let said = scores.iter().filter_map(|score| {
+            Some((*confidences.get(&score.name)?, score.by(Protocol::Token)?.errors == 0))
+        });
+        let said: Vec<(f32, bool)> = said.collect();
+        let reliability = (!said.is_empty()).then(|| Reliability::new(&said));
+        let report = Report { ink: InkRates::new(&ink), reliability, ..Report::new(&scores) };
         if let Some(folder) = self.out {
             let title = format!(
                 "{} on {}",
@@ -133,7 +141,8 @@ impl Evaluation<'_> {
                         let ink = recognition
                             .alignment
                             .map_or([0.0; 2], |found| [found.ink.unread, found.ink.reread]);
-                        let answer = Answer { latex: recognition.best.tokenized(), ink };
+                        let confidence = recognition.best.confidence;
+                        let answer = Answer { latex: recognition.best.tokenized(), ink, confidence };
                         if let Some(journal) = &mut journal {
                             journal.write(&answer.line(&sample.name));
                         }
@@ -173,20 +182,21 @@ struct Answer {
     latex: String,
     /// Shares of the ink left unread and read twice.
     ink: [f32; 2],
+    confidence: f32,
 }
 
 impl Answer {
     fn line(&self, name: &str) -> String {
         let [unread, reread] = self.ink;
-        format!("{name}\t{}\t{unread}\t{reread}\n", self.latex)
+        format!("{name}\t{}\t{unread}\t{reread}\t{}\n", self.latex, self.confidence)
     }
 
     /// Parses a line.
     fn from_line(line: &str) -> Option<(String, Self)> {
         let fields: Vec<&str> = line.split('\t').collect();
-        let [name, latex, unread, reread] = fields[..] else { return None };
+        let [name, latex, unread, reread, confidence] = fields[..] else { return None };
         let ink = [unread.parse().ok()?, reread.parse().ok()?];
-        Some((name.to_string(), Self { latex: latex.to_string(), ink }))
+        Some((name.to_string(), Self { latex: latex.to_string(), ink, confidence: confidence.parse().ok()? }))
     }
 }
 
@@ -196,7 +206,7 @@ mod tests {
 
     #[test]
     fn answers_survive_as_lines() {
-        let answer = Answer { latex: "x ^ { 2 }".into(), ink: [0.1, 1.0 / 3.0] };
+        let answer = Answer { latex: "x ^ { 2 }".into(), ink: [0.1, 1.0 / 3.0], confidence: 0.7 };
         let line = answer.line("one");
         let line = line.strip_suffix('\n').unwrap();
         assert_eq!(Answer::from_line(line), Some(("one".into(), answer)));

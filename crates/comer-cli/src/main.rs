@@ -4,6 +4,8 @@
 mod ablate;
 mod args;
 mod bench;
+#[cfg(feature = "train")]
+mod calibrate;
 mod compare;
 mod completions;
 mod data;
@@ -17,7 +19,10 @@ mod man;
 mod model;
 mod output;
 #[cfg(feature = "train")]
+mod photographs;
+#[cfg(feature = "train")]
 mod ranks;
+mod reading;
 mod recognize;
 mod score;
 mod serve;

@@ -17,6 +17,7 @@ use crate::output::{message, print, print_json};
   comer model
   comer model runs/default/best.safetensors --json
   comer model runs/default/best.safetensors --out small.safetensors --f16 --note author=me
+  comer model best.safetensors --calibrate sets/validation.jsonl --out calibrated.safetensors --f16
   comer model epoch38.safetensors epoch39.safetensors epoch40.safetensors --out mean.safetensors")]
 pub struct Arguments {
     /// Model files; several are averaged, which needs --out [default: the model of recognize].
@@ -30,6 +31,14 @@ pub struct Arguments {
     /// Store this language model in the file.
     #[arg(long, value_name = "FILE", requires = "out")]
     language_model: Option<PathBuf>,
+    /// Fit confidences on this stroke set, which the model was not trained on, and store the curves in the file.
+    #[cfg(feature = "train")]
+    #[arg(long, value_name = "JSONL", requires = "out")]
+    calibrate: Option<PathBuf>,
+    /// With --calibrate: take only N formulas, evenly spread over the set.
+    #[cfg(feature = "train")]
+    #[arg(long, value_name = "N", requires = "calibrate")]
+    take: Option<usize>,
     /// Add an entry to the provenance.
     #[arg(long, value_name = "KEY=VALUE", requires = "out")]
     note: Vec<String>,
@@ -59,6 +68,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     if let Some(path) = &arguments.language_model {
         model.language_model = Some(open_language_model(path, &model.vocab)?);
+    }
+    #[cfg(feature = "train")]
+    if let Some(set) = &arguments.calibrate {
+        crate::calibrate::calibrate(&mut model, set, arguments.take)?;
     }
     if let Some(path) = &arguments.out {
         model.save(path, if arguments.f16 { Precision::F16 } else { Precision::F32 })?;

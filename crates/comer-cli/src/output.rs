@@ -169,6 +169,7 @@ pub fn report_json(report: &Report) -> serde_json::Value {
         "bleu4": report.bleu4,
         "symbols": report.symbols,
         "ink": report.ink,
+        "reliability": report.reliability,
     })
 }
 

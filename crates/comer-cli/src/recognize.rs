@@ -8,24 +8,28 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use comer::internal::latex::tokenize;
 use comer::{
-    AlignmentDetail, Candidate, Constraints, Input, InputOptions, Recognition, RecognizeOptions, Recognizer,
+    AlignmentDetail, Candidate, Constraints, Image, Input, InputOptions, RecognizeOptions, Recognizer,
 };
 use comer_eval::find_files;
 use rayon::prelude::*;
 use serde_json::json;
 
 use crate::args::{ModelArgs, SearchArgs, ThreadArgs};
-use crate::output::{Progress, add_alignment, message, read_input, recognition_json, write_file};
+use crate::output::{Progress, add_alignment, message, read_input, write_file};
+use crate::reading::{Formulas, Reading, Warning, page_json, prepare, read, reading_json};
 
 /// Recognize handwritten formulas: images (png, jpeg, bmp, webp, tiff, gif), InkML, or strokes as JSON.
 ///
-/// Prints one line of LaTeX per input, after the input's name and a tab if there are several. Folders are searched for
-/// images and ink; - reads one input from stdin. The exit code is 0 if every input was recognized, and 1 otherwise.
+/// Prints one line of LaTeX per formula, after the input's name and a tab if there are several inputs. Folders are searched
+/// for images and ink, but for hidden files; - reads one input from stdin. An input that clearly shows several formulas
+/// gives one line for each, in reading order. The exit code is 0 if every input was recognized, and 1 otherwise.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer recognize photo.jpg
   comer recognize --nbest 5 ink.inkml
   comer recognize --prefix 'f(x) =' function.png
+  comer recognize --all page.jpg
+  comer recognize --min-confidence 0.9 --timeout 5 photo.jpg
   comer recognize --json scans/ > scans.jsonl
   curl -s https://example.org/formula.png | comer recognize -")]
 pub struct Arguments {
@@ -57,7 +61,22 @@ pub struct Arguments {
     /// Use images as they are (white ink on black): no cleaning, cropping or scaling.
     #[arg(long)]
     raw: bool,
-    /// Write the image that the network sees as a PNG; for a single input.
+    /// Separate formulas by the space that they usually have between them, not only where there is clearly more than one.
+    #[arg(long, conflicts_with = "one")]
+    all: bool,
+    /// Read all ink of an input as one formula.
+    #[arg(long)]
+    one: bool,
+    /// Treat a formula with a lower confidence as an error.
+    #[arg(long, value_name = "P")]
+    min_confidence: Option<f32>,
+    /// Give up on an input after this many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f64>,
+    /// Read an image file that ends early as far as it goes.
+    #[arg(long)]
+    lenient: bool,
+    /// Write the images that the network sees as a PNG, one below the other; for a single input.
     #[arg(long, value_name = "FILE")]
     debug_image: Option<PathBuf>,
     #[command(flatten)]
@@ -70,16 +89,26 @@ pub struct Arguments {
     verbose: bool,
 }
 
+/// Extensions of pictures that have to be converted first.
+const OTHER_PICTURES: &[&str] =
+    &["heic", "heif", "avif", "pdf", "svg", "eps", "ps", "djvu", "psd", "jp2", "dng"];
+
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     arguments.threads.apply()?;
-    // JSON reports how much of the ink was read, which takes a second pass over the formula.
-    let alignment = if arguments.json { AlignmentDetail::Attention } else { AlignmentDetail::None };
+    if let Some(seconds) = arguments.timeout.filter(|seconds| !(0.0..=1e6).contains(seconds)) {
+        bail!("--timeout {seconds}: expected seconds from 0 to a million");
+    }
+    if let Some(confidence) = arguments.min_confidence.filter(|confidence| !(0.0..=1.0).contains(confidence))
+    {
+        bail!("--min-confidence {confidence}: expected a number from 0 to 1");
+    }
     let search = arguments.search.resolve(arguments.nbest)?;
-    let mut options = RecognizeOptions::new().search(search).alignment(alignment);
+    // How much of the ink was read takes a second pass over the formula.
+    let mut options = RecognizeOptions::new().search(search).alignment(AlignmentDetail::Attention);
     if let Some(prefix) = &arguments.prefix {
         options = options.constraints(Constraints::new().prefix(tokenize(prefix)));
     }
-    let inputs = collect(&arguments.inputs)?;
+    let (inputs, unsupported) = collect(&arguments.inputs)?;
     if arguments.debug_image.is_some() && inputs.len() != 1 {
         bail!("--debug-image: expected one input, found {}", inputs.len());
     }
@@ -96,7 +125,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             .with_max_len(1)
             .map(|path| {
                 let start = Instant::now();
-                let result = recognize(&recognizer, path, arguments, &options);
+                let result =
+                    recognize(&recognizer, path, arguments, &options).and_then(|page| page.check(arguments));
                 progress.advance();
                 (result, start.elapsed())
             })
@@ -105,11 +135,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         for (path, (result, time)) in group.iter().zip(results) {
             let name = path.display().to_string();
             match &result {
-                Ok(recognition) if arguments.verbose => progress.message(format_args!(
-                    "{name}: confidence {:.3}, {:.1} ms",
-                    recognition.best.confidence,
-                    milliseconds(time)
-                )),
+                Ok(page) if !arguments.quiet => {
+                    for line in page.notes(arguments.verbose, time) {
+                        progress.message(format_args!("{name}: {line}"));
+                    }
+                }
                 Err(error) if !arguments.quiet => progress.message(format_args!("{name}: {error:#}")),
                 _ => {}
             }
@@ -119,37 +149,79 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         progress.print(lines)?;
     }
     drop(progress);
+    if !unsupported.is_empty() && !arguments.quiet {
+        let names: Vec<String> = unsupported.iter().map(|path| path.display().to_string()).collect();
+        message(format_args!("skipped {} files of other kinds: {}", names.len(), names.join(", ")));
+    }
     if failed > 0 && inputs.len() > 1 && !arguments.quiet {
         message(format_args!("{failed} of {} inputs could not be recognized", inputs.len()));
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// What was read of an input: at least one formula.
+struct Page {
+    readings: Vec<Reading>,
+    warnings: Vec<Warning>,
+}
+
+impl Page {
+    /// An error if a formula is less sure than it has to be.
+    fn check(self, arguments: &Arguments) -> Result<Self> {
+        let least = arguments.min_confidence.unwrap_or(0.0);
+        for reading in &self.readings {
+            let best = &reading.recognition.best;
+            if best.confidence < least {
+                bail!("confidence {:.3} is below --min-confidence {least}: {}", best.confidence, best.latex);
+            }
+        }
+        Ok(self)
+    }
+
+    /// What to say on stderr.
+    fn notes(&self, verbose: bool, time: Duration) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        if verbose {
+            let sure =
+                self.readings.iter().map(|reading| format!("{:.3}", reading.recognition.best.confidence));
+            let sure = sure.collect::<Vec<_>>().join(", ");
+            lines.push(format!("confidence {sure}, {:.1} ms", milliseconds(time)));
+        }
+        lines.extend(self.warnings.iter().map(|warning| format!("warning: {}", warning.message)));
+        for (number, reading) in self.readings.iter().enumerate() {
+            let which =
+                if self.readings.len() > 1 { format!("formula {}: ", number + 1) } else { String::new() };
+            lines.extend(
+                reading.warnings.iter().map(|warning| format!("warning: {which}{}", warning.message)),
+            );
+        }
+        lines
+    }
+}
+
 /// The lines on stdout for one input.
-fn format(
-    arguments: &Arguments,
-    name: &str,
-    result: &Result<Recognition>,
-    time: Duration,
-    several: bool,
-) -> String {
+fn format(arguments: &Arguments, name: &str, result: &Result<Page>, time: Duration, several: bool) -> String {
     let mut lines = String::new();
     match result {
         Err(error) if arguments.json => {
             let _ = writeln!(lines, "{}", json!({ "name": name, "error": format!("{error:#}") }));
         }
         Err(_) => {}
-        Ok(recognition) if arguments.json => {
-            let mut object = recognition_json(recognition);
+        Ok(page) if arguments.json => {
+            let formula = |reading: &Reading| {
+                let mut object = reading_json(reading);
+                if arguments.alignment {
+                    add_alignment(&mut object, &reading.recognition);
+                }
+                object
+            };
+            let mut object = page_json(page.readings.iter().map(formula).collect(), &page.warnings);
             object["name"] = name.into();
             object["milliseconds"] = json!((milliseconds(time) * 10.0).round() / 10.0);
-            if arguments.alignment {
-                add_alignment(&mut object, recognition);
-            }
             let _ = writeln!(lines, "{object}");
         }
-        Ok(recognition) => {
-            for formula in recognition.candidates() {
+        Ok(page) => {
+            for formula in page.readings.iter().flat_map(|reading| reading.recognition.candidates()) {
                 let prefix = if several { format!("{name}\t") } else { String::new() };
                 let _ = writeln!(lines, "{prefix}{}", text(formula, arguments));
             }
@@ -176,24 +248,62 @@ fn recognize(
     path: &Path,
     arguments: &Arguments,
     options: &RecognizeOptions,
-) -> Result<Recognition> {
-    let bytes = read_input(path)?;
-    let input = Input::from_bytes_with(&bytes, &InputOptions::new().raw(arguments.raw))?;
-    if let Some(debug) = &arguments.debug_image {
-        write_file(debug, &input.image().to_png()?)?;
+) -> Result<Page> {
+    let mut preparation = InputOptions::new().raw(arguments.raw).lenient(arguments.lenient);
+    let mut options = options.clone();
+    if let Some(seconds) = arguments.timeout {
+        let deadline = Instant::now() + Duration::from_secs_f64(seconds);
+        preparation = preparation.deadline(deadline);
+        options = options.deadline(deadline);
     }
-    Ok(recognizer.recognize_with(&input, options)?)
+    let bytes = read_input(path)?;
+    let formulas = match (arguments.one, arguments.all) {
+        (true, _) => Formulas::One,
+        (_, true) => Formulas::All,
+        _ => Formulas::Auto,
+    };
+    let (inputs, warnings) = prepare(&bytes, &preparation, formulas)?;
+    if let Some(debug) = &arguments.debug_image {
+        write_file(debug, &sheet(&inputs)?.to_png()?)?;
+    }
+    let readings = inputs.into_iter().map(|input| read(recognizer, input, &options));
+    Ok(Page { readings: readings.collect::<comer::Result<_>>()?, warnings })
 }
 
-/// The files that the arguments name; those of a folder are sorted. A missing file fails when its turn comes.
-fn collect(arguments: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut inputs = Vec::new();
+/// The images of all formulas, one below the other; one that is alone is as it is.
+fn sheet(inputs: &[Input]) -> Result<Image> {
+    if let [input] = inputs {
+        return Ok(input.image().clone());
+    }
+    let width = inputs.iter().map(|input| input.image().width()).max().unwrap_or(1);
+    let mut pixels = Vec::new();
+    for input in inputs {
+        let image = input.image();
+        for row in image.pixels().chunks(image.width()) {
+            pixels.extend_from_slice(row);
+            pixels.resize(pixels.len() + width - image.width(), 0);
+        }
+        // A grey line between two formulas.
+        pixels.resize(pixels.len() + width, 96);
+    }
+    Ok(Image::new(width, pixels.len() / width, pixels)?)
+}
+
+/// The files that the arguments name, and those in folders that are of other kinds; those of a folder are sorted, and
+/// hidden ones are left out. A missing file fails when its turn comes.
+fn collect(arguments: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let (mut inputs, mut unsupported) = (Vec::new(), Vec::new());
     for path in arguments {
         if !path.is_dir() {
             inputs.push(path.clone());
             continue;
         }
-        let found = find_files(path, Input::EXTENSIONS)?;
+        let hidden = |file: &Path| {
+            let below = file.strip_prefix(path).unwrap_or(file);
+            below.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'))
+        };
+        let found: Vec<PathBuf> =
+            find_files(path, Input::EXTENSIONS)?.into_iter().filter(|file| !hidden(file)).collect();
         if found.is_empty() {
             bail!(
                 "{}: no images or ink in this folder, expected files ending in {}",
@@ -202,6 +312,7 @@ fn collect(arguments: &[PathBuf]) -> Result<Vec<PathBuf>> {
             );
         }
         inputs.extend(found);
+        unsupported.extend(find_files(path, OTHER_PICTURES)?.into_iter().filter(|file| !hidden(file)));
     }
-    Ok(inputs)
+    Ok((inputs, unsupported))
 }

@@ -97,9 +97,10 @@ const CASES: [Case; 8] = [
 ];
 
 #[cfg(feature = "train")]
-const TRAIN_CASES: [Case; 3] = [
+const TRAIN_CASES: [Case; 4] = [
     case("data import @ink --out @out/set.jsonl", &["out/set.jsonl"]),
     case("data clean @scans --captions @records.jsonl --out @out/cleaned", &[]),
+    case("data photograph @records.jsonl --count 2 --side 400 --out @out/photographs", &[]),
     case("train-lm @list.txt --out @out/lm --text @out/text", &["out/lm"]),
 ];
 

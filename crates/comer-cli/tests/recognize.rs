@@ -259,7 +259,7 @@ fn a_closed_pipe_is_silent() {
     command.arg("recognize").arg(&png).arg("--model").arg(&fixture.model).stderr(Stdio::piped());
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let output = command.stdout(writer).spawn().unwrap().wait_with_output().unwrap();
+    let output = command.arg("-q").stdout(writer).spawn().unwrap().wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
@@ -291,4 +291,92 @@ fn endless_files_are_refused() {
     let output = command.arg("recognize").arg(&cross).args(["--model", "/dev/zero"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(text(&output.stderr).contains("larger than the limit"), "{output:?}");
+}
+
+/// Strokes of a cross at a place.
+fn cross_at(x: u32, y: u32) -> String {
+    format!("[[{x}, {y}], [{}, {}]], [[{}, {y}], [{x}, {}]]", x + 40, y + 60, x + 40, y + 60)
+}
+
+#[test]
+fn every_formula_of_a_page_is_read_and_has_its_box() {
+    let fixture = Fixture::new();
+    let line = |y: u32| [0, 70, 140].map(|x| cross_at(x, y)).join(", ");
+    let page = fixture.write("page.json", format!("[{}, {}]", line(0), line(200)));
+    let output = fixture.run(&[&page], &["--json", "--greedy"]);
+    let object: Value = serde_json::from_str(text(&output.stdout).trim()).unwrap();
+    let formulas = object["formulas"].as_array().unwrap();
+    assert_eq!(formulas.len(), 2, "{object}");
+    assert_eq!(formulas[0]["latex"], object["latex"]);
+    assert_eq!(formulas[1]["box"]["top"], 200.0);
+    assert_eq!(formulas[1]["strokes"].as_array().unwrap().len(), 6);
+    assert_eq!(object["warnings"][0]["code"], "several_formulas");
+    assert!(text(&output.stderr).contains("2 formulas were found"), "{output:?}");
+    assert_eq!(text(&fixture.run(&[&page], &["--greedy"]).stdout).lines().count(), 2);
+    assert_eq!(text(&fixture.run(&[&page], &["--greedy", "--one"]).stdout).lines().count(), 1);
+
+    // The same page as a picture.
+    let strokes = comer::Ink::from_json(&fs::read(&page).unwrap()).unwrap();
+    let png = fixture.write("page.png", strokes.draw().unwrap().to_png().unwrap());
+    let output = fixture.run(&[&png], &["--all", "--greedy", "--json"]);
+    let object: Value = serde_json::from_str(text(&output.stdout).trim()).unwrap();
+    assert_eq!(object["formulas"].as_array().unwrap().len(), 2, "{object}");
+}
+
+#[test]
+fn doubt_and_time_limits_end_with_an_error() {
+    let fixture = Fixture::new();
+    let png = fixture.write("cross.png", cross().to_png().unwrap());
+    // A random model is never sure.
+    let unsure = fixture.run(&[&png], &["--min-confidence", "0.999999"]);
+    assert_eq!(unsure.status.code(), Some(1), "{unsure:?}");
+    assert!(
+        text(&unsure.stderr).contains("below --min-confidence") && unsure.stdout.is_empty(),
+        "{unsure:?}"
+    );
+    let late = fixture.run(&[&png], &["--timeout", "0"]);
+    assert_eq!(late.status.code(), Some(1), "{late:?}");
+    assert!(text(&late.stderr).contains("deadline"), "{late:?}");
+    for (flag, value) in [("--timeout", "-1"), ("--min-confidence", "2")] {
+        let wrong = fixture.run(&[&png], &[&format!("{flag}={value}")]);
+        assert!(!wrong.status.success() && text(&wrong.stderr).contains(flag), "{wrong:?}");
+    }
+}
+
+#[test]
+fn odd_files_have_their_messages() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder.path().join("odd");
+    fs::create_dir(&folder).unwrap();
+    let jpeg = |colour: image::ExtendedColorType, channels: usize| {
+        let levels: Vec<u8> = (0..120 * 60 * channels)
+            .map(|at| if (at / channels % 120).abs_diff(at / channels / 120 + 30) < 3 { 30 } else { 230 })
+            .collect();
+        let mut file = Vec::new();
+        image::codecs::jpeg::JpegEncoder::new(&mut file).encode(&levels, 120, 60, colour).unwrap();
+        file
+    };
+    let good = jpeg(image::ExtendedColorType::Rgb8, 3);
+    for (name, bytes, expected) in [
+        ("photo.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1".to_vec(), "heif-convert"),
+        ("page.pdf", b"%PDF-1.4".to_vec(), "pdftoppm"),
+        ("drawing.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>".to_vec(), "rsvg-convert"),
+        ("cut.jpg", good[..good.len() - 20].to_vec(), "truncated"),
+    ] {
+        let path = fixture.write(name, bytes);
+        let output = fixture.run(&[&path], &[]);
+        assert_eq!(output.status.code(), Some(1), "{name}: {output:?}");
+        assert!(text(&output.stderr).contains(expected) && output.stdout.is_empty(), "{name}: {output:?}");
+        fs::rename(&path, folder.join(name)).unwrap();
+    }
+    let lenient = fixture.run(&[&folder.join("cut.jpg")], &["--lenient", "--greedy"]);
+    assert!(lenient.status.success(), "{lenient:?}");
+    fs::remove_file(folder.join("cut.jpg")).unwrap();
+    fs::write(folder.join("good.jpg"), &good).unwrap();
+    fs::write(folder.join(".hidden.jpg"), "not a picture").unwrap();
+    let output = fixture.run(&[&folder], &["--greedy"]);
+    assert!(output.status.success(), "{output:?}");
+    let talk = text(&output.stderr);
+    assert!(talk.contains("skipped 3 files of other kinds") && talk.contains("photo.heic"), "{talk}");
+    assert_eq!(text(&output.stdout).lines().count(), 1, "{output:?}");
 }

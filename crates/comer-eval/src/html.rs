@@ -36,6 +36,9 @@ pub fn html(
         out.push_str("<h2>By length</h2>\n");
         chart(&report.by_length, &mut out);
     }
+    if let Some(reliability) = &report.reliability {
+        let _ = writeln!(out, "<h2>Confidence</h2>\n{}", reliability.svg());
+    }
     confusions(report, &mut out);
     if !problems.is_empty() {
         out.push_str("<h2>Problems</h2>\n<ul>\n");

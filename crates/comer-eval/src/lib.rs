@@ -32,6 +32,7 @@ pub mod markdown;
 pub mod mathml;
 pub mod metrics;
 pub mod relation;
+pub mod reliability;
 pub mod report;
 pub mod run_folder;
 pub mod score;

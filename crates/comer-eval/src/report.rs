@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::metrics::{Bleu, edits, levenshtein, tokens};
+use crate::reliability::Reliability;
 use crate::score::{FileScore, Protocol};
 
 /// Rates by one protocol, in percent of the files.
@@ -131,6 +132,8 @@ pub struct Report {
     pub symbols: Option<SymbolCounts>,
     /// How much of the ink was read; none if only predictions are known.
     pub ink: Option<InkRates>,
+    /// How far confidences can be trusted, by token match; none if only predictions are known.
+    pub reliability: Option<Reliability>,
     /// By the length of the captions.
     pub by_length: Vec<LengthRates>,
     /// The most frequent confusions, most frequent first.
@@ -165,6 +168,7 @@ impl Report {
             bleu4: (captioned > 0).then(|| bleu.percent()),
             symbols: SymbolCounts::new(&pairs),
             ink: None,
+            reliability: None,
             by_length: by_length(scores),
             confusions: confusions(&pairs),
         }
@@ -192,7 +196,8 @@ impl Report {
                 ink.unread, ink.files_unread, ink.reread, ink.files_reread
             )
         });
-        [tokens, symbols, ink].into_iter().flatten().collect()
+        let reliability = self.reliability.as_ref().map(Reliability::sentence);
+        [tokens, symbols, ink, reliability].into_iter().flatten().collect()
     }
 }
 

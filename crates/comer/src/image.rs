@@ -48,6 +48,23 @@ impl Image {
         self.pixels
     }
 
+    /// The image turned clockwise by a number of quarters.
+    pub fn turned(&self, quarters: usize) -> Self {
+        let (width, height) = (self.width, self.height);
+        let size = if quarters % 2 == 0 { (width, height) } else { (height, width) };
+        let pixel = |at: usize| {
+            let (x, y) = (at % size.0, at / size.0);
+            let (column, row) = match quarters % 4 {
+                0 => (x, y),
+                1 => (y, height - 1 - x),
+                2 => (width - 1 - x, height - 1 - y),
+                _ => (width - 1 - y, x),
+            };
+            self.pixels[row * width + column]
+        };
+        Self { width: size.0, height: size.1, pixels: (0..self.pixels.len()).map(pixel).collect() }
+    }
+
     /// Scales the image to the size limits of the network, keeping its aspect ratio; unchanged if it is within them.
     pub fn fit(self) -> Result<Self> {
         let (width, height) = (self.width as f64, self.height as f64);

@@ -1,12 +1,15 @@
 //! What is to be recognised: an image or pen strokes, and the image that the model reads.
 
 use std::path::Path;
+use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::ink::{Ink, Point};
+use crate::ink::{Ink, Point, Stroke};
+use crate::interrupt::{CancelToken, Interrupt};
 use crate::mapping::Mapping;
-use crate::photo::{self, Grey};
+use crate::photo::layout::{self, Extent, Gaps};
+use crate::photo::{self, Cleaned, Cleaning, Grey, Work};
 
 /// Something to recognise: an image file, pixels or pen strokes.
 ///
@@ -36,19 +39,47 @@ pub struct Input {
     mapping: Mapping,
     /// Width of the image over that before it was scaled to the limits.
     factor: f32,
+    bounds: Bounds,
+    /// The image and its mapping before it was scaled to the limits, if it was.
+    whole: Option<Box<(Image, Mapping)>>,
+    /// Which strokes of a page the ink has, if it is only a part of it.
+    strokes: Option<Vec<usize>>,
 }
 
-/// How images are prepared. Pen strokes need no preparation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A rectangle of the source: the ink in its own coordinates, or the upright image in pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Bounds {
+    /// The left side.
+    pub left: f64,
+    /// The upper side.
+    pub top: f64,
+    /// The right side.
+    pub right: f64,
+    /// The lower side.
+    pub bottom: f64,
+}
+
+impl From<Extent> for Bounds {
+    fn from(Extent { columns, rows }: Extent) -> Self {
+        Self { left: columns.0, top: rows.0, right: columns.1, bottom: rows.1 }
+    }
+}
+
+/// How inputs are prepared.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InputOptions {
     raw: bool,
     remove_lines: bool,
+    lenient: bool,
+    dense: bool,
+    interrupt: Interrupt,
 }
 
 impl Default for InputOptions {
     fn default() -> Self {
-        Self { raw: false, remove_lines: true }
+        Self { raw: false, remove_lines: true, lenient: false, dense: false, interrupt: Interrupt::default() }
     }
 }
 
@@ -68,6 +99,35 @@ impl InputOptions {
     pub fn remove_lines(mut self, remove_lines: bool) -> Self {
         self.remove_lines = remove_lines;
         self
+    }
+
+    /// Whether an image file that ends early is read as far as it goes (default false).
+    pub fn lenient(mut self, lenient: bool) -> Self {
+        self.lenient = lenient;
+        self
+    }
+
+    /// For [`Input::all_from_bytes`]: whether formulas are separated by the space that they usually have between them
+    /// (default false: only where there is clearly more than one).
+    pub fn dense(mut self, dense: bool) -> Self {
+        self.dense = dense;
+        self
+    }
+
+    /// Gives up with [`Error::DeadlineExceeded`] if an image is not prepared by then.
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.interrupt.deadline = Some(deadline);
+        self
+    }
+
+    /// Gives up with [`Error::Cancelled`] soon after `token` is cancelled.
+    pub fn cancel_token(mut self, token: &CancelToken) -> Self {
+        self.interrupt.cancel = Some(token.clone());
+        self
+    }
+
+    fn gaps(&self) -> Gaps {
+        if self.dense { Gaps::USUAL } else { Gaps::CLEAR }
     }
 }
 
@@ -90,12 +150,70 @@ impl Input {
 
     /// As [`Self::from_bytes`], with options for images.
     pub fn from_bytes_with(bytes: &[u8], options: &InputOptions) -> Result<Self> {
-        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
-        match text.first() {
-            Some(b'<') => Self::from_ink(Ink::from_inkml(bytes)?),
-            Some(b'[' | b'{') => Self::from_ink(Ink::from_json(text)?),
-            _ => Self::decode(bytes, options),
+        match Source::read(bytes, options)? {
+            Source::Ink(ink) => Self::from_ink(ink),
+            Source::Image(Grey { width, height, levels }) => {
+                Self::from_pixels_with(width, height, levels, options)
+            }
         }
+    }
+
+    /// Reads the bytes of a file that may show several formulas (see [`Self::from_bytes`]): one input for each, in reading
+    /// order.
+    ///
+    /// Formulas are ink with clear space around it; a fraction bar keeps its numerator and denominator together.
+    /// [`Self::bounds`] says where each is, and [`Self::stroke_numbers`] which strokes it has.
+    ///
+    /// ```
+    /// use comer::{Input, InputOptions};
+    ///
+    /// // Two lines, each with a minus sign between two ones.
+    /// let line = |y: u32| format!("[[20, {y}], [20, {}]], [[40, {}], [80, {}]], [[100, {y}], [100, {}]]", y + 60, y + 30, y + 30, y + 60);
+    /// let strokes = format!("[{}, {}]", line(0), line(200));
+    /// let inputs = Input::all_from_bytes(strokes.as_bytes(), &InputOptions::new())?;
+    /// assert_eq!(inputs.len(), 2);
+    /// assert_eq!(inputs[1].bounds().top, 200.0);
+    /// assert_eq!(inputs[1].stroke_numbers(), Some(&[3, 4, 5][..]));
+    /// # Ok::<(), comer::Error>(())
+    /// ```
+    pub fn all_from_bytes(bytes: &[u8], options: &InputOptions) -> Result<Vec<Self>> {
+        match Source::read(bytes, options)? {
+            Source::Ink(ink) => Self::all_from_ink(ink, options),
+            Source::Image(Grey { width, height, levels }) => {
+                Self::all_from_pixels(width, height, levels, options)
+            }
+        }
+    }
+
+    /// Pen strokes that may be several formulas (see [`Self::all_from_bytes`]).
+    pub fn all_from_ink(ink: Ink, options: &InputOptions) -> Result<Vec<Self>> {
+        let extents: Vec<Extent> = ink.strokes().iter().map(extent).collect();
+        let interrupt = || options.interrupt.check();
+        let groups = layout::groups(&extents, options.gaps(), &Work::new(&interrupt))?;
+        if groups.len() < 2 {
+            return Ok(vec![Self::from_ink(ink)?]);
+        }
+        let formula = |mut numbers: Vec<usize>| {
+            numbers.sort_unstable();
+            let strokes = numbers.iter().map(|&stroke| ink.strokes()[stroke].clone()).collect();
+            let input = Self::from_ink(Ink::new(strokes)?.with_scale(ink.scale()))?;
+            Ok(Self { strokes: Some(numbers), ..input })
+        };
+        groups.into_iter().map(formula).collect()
+    }
+
+    /// An image that may show several formulas (see [`Self::from_pixels`] and [`Self::all_from_bytes`]).
+    pub fn all_from_pixels(
+        width: usize,
+        height: usize,
+        levels: Vec<u8>,
+        options: &InputOptions,
+    ) -> Result<Vec<Self>> {
+        let image = Image::new(width, height, levels)?;
+        if options.raw {
+            return Ok(vec![Self::from_image(image)?]);
+        }
+        Self::cleaned(image, Some(options.gaps()), options)
     }
 
     /// Reads a file (see [`Self::from_bytes`]).
@@ -128,9 +246,18 @@ impl Input {
         if options.raw {
             return Self::from_image(image);
         }
-        let grey = Grey { width, height, levels: image.into_pixels() };
-        let (image, mapping) = photo::clean(&grey, options.remove_lines)?;
-        Self::fitted(image, None, mapping)
+        let mut inputs = Self::cleaned(image, None, options)?;
+        Ok(inputs.swap_remove(0))
+    }
+
+    /// At least one input.
+    fn cleaned(image: Image, gaps: Option<Gaps>, options: &InputOptions) -> Result<Vec<Self>> {
+        let grey = Grey { width: image.width(), height: image.height(), levels: image.into_pixels() };
+        let interrupt = || options.interrupt.check();
+        let cleaning = Cleaning { remove_lines: options.remove_lines, gaps };
+        let formulas = photo::clean_all(&grey, &cleaning, &Work::new(&interrupt))?;
+        let input = |Cleaned { image, mapping, extent }| Self::fitted(image, None, mapping, extent);
+        formulas.into_iter().map(input).collect()
     }
 
     /// An image of any kind as red, green, blue and alpha in rows from the top, four bytes per pixel: what is on a screen or
@@ -153,13 +280,15 @@ impl Input {
 
     /// An image like those of the training set: white ink on black, taken as it is and only scaled to the model's limits.
     pub fn from_image(image: Image) -> Result<Self> {
-        Self::fitted(image, None, Mapping::scale(1.0, 1.0))
+        let extent = Extent { columns: (0.0, image.width() as f64), rows: (0.0, image.height() as f64) };
+        Self::fitted(image, None, Mapping::scale(1.0, 1.0), extent)
     }
 
     /// Pen strokes, drawn as the images of the training set were.
     pub fn from_ink(ink: Ink) -> Result<Self> {
         let (image, mapping) = (ink.draw()?, ink.mapping());
-        Self::fitted(image, Some(ink), mapping)
+        let extent = ink.strokes().iter().map(extent).reduce(Extent::join).expect("ink has strokes");
+        Self::fitted(image, Some(ink), mapping, extent)
     }
 
     /// The image that the model reads: white ink on black, within the model's size limits.
@@ -170,6 +299,26 @@ impl Input {
     /// The pen strokes, if the input has them.
     pub fn ink(&self) -> Option<&Ink> {
         self.ink.as_ref()
+    }
+
+    /// The image turned clockwise by a number of quarters, for a formula that is not upright; without its ink.
+    pub fn turned(&self, quarters: usize) -> Result<Self> {
+        let (image, mapping) =
+            self.whole.as_deref().map_or((&self.image, self.mapping), |(image, mapping)| (image, *mapping));
+        let turn = Mapping::quarter_turns(quarters, image.width(), image.height());
+        let Bounds { left, top, right, bottom } = self.bounds;
+        let extent = Extent { columns: (left, right), rows: (top, bottom) };
+        Self::fitted(image.turned(quarters), None, mapping.then(turn), extent)
+    }
+
+    /// The rectangle of the source that the formula fills.
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// Which strokes of a page this ink has, if it is one of several formulas ([`Self::all_from_ink`]).
+    pub fn stroke_numbers(&self) -> Option<&[usize]> {
+        self.strokes.as_deref()
     }
 
     /// Where a place of the source is in [`Self::image`], in pixels from its upper left corner. The source is the ink in
@@ -192,22 +341,52 @@ impl Input {
         }
     }
 
-    fn fitted(image: Image, ink: Option<Ink>, mapping: Mapping) -> Result<Self> {
+    fn fitted(image: Image, ink: Option<Ink>, mapping: Mapping, extent: Extent) -> Result<Self> {
         let (width, height) = (image.width(), image.height());
-        let image = image.fit()?;
-        let factor = image.width() as f32 / width as f32;
-        let fit = Mapping::scale(image.width() as f64 / width as f64, image.height() as f64 / height as f64);
-        Ok(Self { image, ink, mapping: mapping.then(fit), factor })
+        let fitted = image.clone().fit()?;
+        let factor = fitted.width() as f32 / width as f32;
+        let fit =
+            Mapping::scale(fitted.width() as f64 / width as f64, fitted.height() as f64 / height as f64);
+        let whole = (fitted != image && ink.is_none()).then(|| Box::new((image, mapping)));
+        let (bounds, mapping) = (extent.into(), mapping.then(fit));
+        Ok(Self { image: fitted, ink, mapping, factor, bounds, whole, strokes: None })
+    }
+}
+
+/// What a stroke fills.
+fn extent(stroke: &Stroke) -> Extent {
+    let range = |place: fn(&Point) -> f64| {
+        let places = stroke.points.iter().map(place);
+        (places.clone().fold(f64::INFINITY, f64::min), places.fold(f64::NEG_INFINITY, f64::max))
+    };
+    Extent { columns: range(|point| point.x), rows: range(|point| point.y) }
+}
+
+/// What a file holds.
+enum Source {
+    Ink(Ink),
+    Image(Grey),
+}
+
+impl Source {
+    fn read(bytes: &[u8], options: &InputOptions) -> Result<Self> {
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+        match text.first() {
+            Some(b'<') if !photo::is_svg(text) => Ok(Self::Ink(Ink::from_inkml(bytes)?)),
+            Some(b'[' | b'{') => Ok(Self::Ink(Ink::from_json(text)?)),
+            _ => Self::decode(bytes, options).map(Self::Image),
+        }
     }
 
     #[cfg(feature = "decode")]
-    fn decode(bytes: &[u8], options: &InputOptions) -> Result<Self> {
-        let Grey { width, height, levels } = photo::decode(bytes)?;
-        Self::from_pixels_with(width, height, levels, options)
+    fn decode(bytes: &[u8], options: &InputOptions) -> Result<Grey> {
+        let grey = photo::decode_with(bytes, options.lenient)?;
+        options.interrupt.check()?;
+        Ok(grey)
     }
 
     #[cfg(not(feature = "decode"))]
-    fn decode(_: &[u8], _: &InputOptions) -> Result<Self> {
+    fn decode(_: &[u8], _: &InputOptions) -> Result<Grey> {
         let reason = "this program was built without image decoders, expected InkML or JSON strokes".into();
         Err(Error::Decode { reason, source: None })
     }
@@ -307,6 +486,22 @@ mod tests {
                 assert!((found - side as f64 / 2.0).abs() < 2.0, "pen {pen}: {found} of {side}");
             }
         }
+    }
+
+    #[test]
+    fn an_input_can_be_turned() {
+        let image =
+            Image::new(40, 30, (0..1200).map(|at| if at % 40 == 3 && at < 400 { 255 } else { 0 }).collect());
+        let input = Input::from_image(image.unwrap()).unwrap();
+        let turned = input.turned(1).unwrap();
+        assert_eq!((turned.image().width(), turned.image().height()), (30, 40));
+        // The upper end of the line is now its right end.
+        let place = turned.to_image(Point { x: 3.5, y: 0.5 });
+        assert_eq!((place.x, place.y), (29.5, 3.5));
+        assert_eq!(turned.image().pixels()[3 * 30 + 29], 255);
+        let back = turned.to_source(place);
+        assert!((back.x - 3.5).abs() < 1e-9 && (back.y - 0.5).abs() < 1e-9);
+        assert_eq!(input.turned(3).unwrap().turned(1).unwrap().image(), input.image());
     }
 
     #[test]

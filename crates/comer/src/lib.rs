@@ -84,6 +84,7 @@
 
 // The order of the data: input -> image -> engine -> search -> recognition, then alignment. ARCHITECTURE.md has a diagram.
 pub mod alignment;
+mod calibration;
 #[cfg(feature = "import")]
 mod checkpoint;
 mod components;
@@ -99,6 +100,7 @@ mod grammar;
 mod image;
 mod ink;
 mod input;
+mod interrupt;
 mod language_model;
 mod latex;
 mod mapping;
@@ -120,8 +122,9 @@ pub use constraints::Constraints;
 pub use error::{Error, Result};
 pub use image::Image;
 pub use ink::{Ink, InkSymbol, Point, Stroke};
-pub use input::{Input, InputOptions};
-pub use options::{CancelToken, RecognizeOptions};
+pub use input::{Bounds, Input, InputOptions};
+pub use interrupt::CancelToken;
+pub use options::RecognizeOptions;
 pub use recognition::{Candidate, Recognition};
 pub use recognizer::Recognizer;
 pub use token::Token;
@@ -135,6 +138,7 @@ pub mod internal {
         };
     }
     export!(
+        calibration,
         #[cfg(feature = "import")]
         checkpoint,
         config,

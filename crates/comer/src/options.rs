@@ -1,13 +1,12 @@
-//! Options of a recognition, and how it is interrupted.
+//! Options of a recognition.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::alignment::AlignmentDetail;
 use crate::config::{SearchConfig, Strategy};
 use crate::constraints::Constraints;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::interrupt::{CancelToken, Interrupt};
 
 /// How to recognise. The default is the paper's joint search with a beam of 10 that drops what cannot win any more,
 /// restricted to well-formed LaTeX and helped by the language model, if there is one.
@@ -25,8 +24,7 @@ pub struct RecognizeOptions {
     pub(crate) alignment: AlignmentDetail,
     pub(crate) constraints: Constraints,
     pub(crate) threads: Option<usize>,
-    deadline: Option<Instant>,
-    cancel: Option<CancelToken>,
+    interrupt: Interrupt,
 }
 
 impl RecognizeOptions {
@@ -105,15 +103,15 @@ impl RecognizeOptions {
         self
     }
 
-    /// Gives up with [`Error::DeadlineExceeded`] at the first step after `deadline`.
+    /// Gives up with [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded) at the first step after `deadline`.
     pub fn deadline(mut self, deadline: Instant) -> Self {
-        self.deadline = Some(deadline);
+        self.interrupt.deadline = Some(deadline);
         self
     }
 
-    /// Gives up with [`Error::Cancelled`] at the first step after `token` is cancelled.
+    /// Gives up with [`Error::Cancelled`](crate::Error::Cancelled) at the first step after `token` is cancelled.
     pub fn cancel_token(mut self, token: &CancelToken) -> Self {
-        self.cancel = Some(token.clone());
+        self.interrupt.cancel = Some(token.clone());
         self
     }
 
@@ -126,65 +124,6 @@ impl RecognizeOptions {
 
     /// The error that ends a recognition now, if any does.
     pub(crate) fn interrupt(&self) -> Result<()> {
-        if self.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {
-            return Err(Error::Cancelled);
-        }
-        // The clock is only read if there is a deadline: not every platform has one.
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(Error::DeadlineExceeded);
-        }
-        Ok(())
-    }
-}
-
-/// Cancels recognitions from another thread. Clones share their state.
-///
-/// ```
-/// use comer::{CancelToken, RecognizeOptions};
-///
-/// let token = CancelToken::new();
-/// let options = RecognizeOptions::new().cancel_token(&token);
-/// // In another thread:
-/// token.cancel();
-/// assert!(token.is_cancelled());
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct CancelToken(Arc<AtomicBool>);
-
-impl CancelToken {
-    /// A token that is not cancelled.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Cancels every recognition with this token.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it was cancelled.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn interrupts_say_why() {
-        let token = CancelToken::new();
-        let options = RecognizeOptions::new().cancel_token(&token);
-        assert!(options.interrupt().is_ok() && RecognizeOptions::new().interrupt().is_ok());
-        let later = options.clone().deadline(Instant::now() + Duration::from_secs(3600));
-        assert!(later.interrupt().is_ok());
-        let late = options.clone().deadline(Instant::now());
-        assert!(matches!(late.interrupt(), Err(Error::DeadlineExceeded)));
-        token.cancel();
-        assert!(matches!(options.interrupt(), Err(Error::Cancelled)));
-        assert!(matches!(late.interrupt(), Err(Error::Cancelled)));
+        self.interrupt.check()
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::alignment::{Aligner, Alignment, AlignmentDetail};
+use crate::calibration::{self, Calibration};
 use crate::config::{ModelConfig, SearchConfig};
 use crate::engine::Features;
 use crate::engine::decoder::Decoder;
@@ -31,6 +32,7 @@ pub struct Recognizer {
     decoder: Decoder,
     grammar: Grammar,
     language_model: Option<LanguageModel>,
+    calibration: Option<Calibration>,
 }
 
 const _: () = {
@@ -71,6 +73,7 @@ impl Recognizer {
             encoder,
             decoder: decoder?,
             grammar: Grammar::new(&model.vocab),
+            calibration: calibration(&model)?,
             config: model.config,
             vocab: model.vocab,
             provenance: model.provenance,
@@ -196,17 +199,32 @@ impl Recognizer {
 
     fn candidate(&self, answer: &Answer) -> Candidate {
         let token = |(index, &id): (usize, &TokenId)| {
-            (id > EOS)
-                .then(|| Token::new(self.vocab.token(id).unwrap_or_default(), answer.token_confidence(index)))
+            let confidence = answer.token_confidence(index);
+            let calibrated = self.calibration.map_or(confidence, |own| own.token.apply(confidence, 1));
+            (id > EOS).then(|| Token::new(self.vocab.token(id).unwrap_or_default(), calibrated))
         };
         let tokens: Vec<Token> = answer.tokens.iter().enumerate().filter_map(token).collect();
+        let confidence = match self.calibration {
+            Some(own) if answer.by_direction.len() > 1 => own.joint.apply(answer.confidence(), tokens.len()),
+            Some(own) => own.one_direction.apply(answer.confidence(), tokens.len()),
+            None => answer.confidence(),
+        };
         Candidate {
             latex: latex::write(tokens.iter().map(|token| token.text.as_str())),
             tokens,
-            confidence: answer.confidence(),
+            confidence,
             score: answer.score,
         }
     }
+}
+
+/// The calibration of a model, if its file has one.
+fn calibration(model: &ModelFile) -> Result<Option<Calibration>> {
+    let Some(value) = model.provenance.get(calibration::KEY) else { return Ok(None) };
+    serde_json::from_value(value.clone()).map(Some).map_err(|error| Error::ModelFile {
+        name: "this model".into(),
+        reason: format!("its calibration does not parse: {error}"),
+    })
 }
 
 impl fmt::Debug for Recognizer {

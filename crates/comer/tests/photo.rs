@@ -1,9 +1,10 @@
 //! Pictures of every kind against the drawings they were made from.
 
+use std::cell::Cell;
+
 use comer::internal::dataset::LabelledImage;
 use comer::internal::photo::{self, Grey};
 use comer_testing::photo_page::{CONDITIONS, photograph};
-use comer_testing::thread_cpu_time;
 
 /// Every `step`-th drawing of a split of CROHME; `None` where it is absent.
 fn drawings(split: &str, step: usize) -> Option<Vec<(String, Grey)>> {
@@ -55,10 +56,10 @@ fn crohme_is_not_changed() {
     let Some(drawings) = drawings("2014", 1) else { return };
     assert_eq!(drawings.len(), 986);
     for (name, grey) in drawings {
-        let (picture, _) = photo::clean(&grey, true).unwrap();
+        let (picture, _) = photo::clean(&grey, true, &photo::Work::new(&|| Ok(()))).unwrap();
         assert_eq!((picture.width(), picture.height()), (grey.width, grey.height), "{name}");
         assert!(picture.pixels() == grey.levels, "{name} was changed");
-        assert!(photo::is_training_drawing(&grey), "{name}");
+        assert!(photo::is_training_drawing(&grey, &photo::Work::new(&|| Ok(()))).unwrap(), "{name}");
     }
 }
 
@@ -69,7 +70,8 @@ fn synthetic_photographs_are_cleaned_to_their_drawings() {
         let (mut sum, mut ratios) = (0.0, Vec::new());
         for (number, (name, drawing)) in drawings.iter().enumerate() {
             let grey = photograph(drawing.width, drawing.height, &drawing.levels, &conditions, number as u64);
-            let (picture, _) = photo::clean(&grey, true).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let (picture, _) = photo::clean(&grey, true, &photo::Work::new(&|| Ok(())))
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
             let cleaned =
                 Grey { width: picture.width(), height: picture.height(), levels: picture.pixels().to_vec() };
             sum += agreement(drawing, &cleaned, 1);
@@ -85,35 +87,78 @@ fn synthetic_photographs_are_cleaned_to_their_drawings() {
     }
 }
 
-/// A line from end to end with a dash across it.
-fn strip(width: usize, height: usize) -> Grey {
-    let level = |at: usize| {
-        let (x, y) = (at % width, at / width);
-        let (along, across) = if width > height { (x, y) } else { (y, x) };
-        if across == 0 || (40..44).contains(&along) { 20 } else { 230 }
+/// A pattern that has cost more than its pixels are worth, before cleaning was linear.
+fn patterns() -> Vec<(&'static str, Grey)> {
+    let make = |width: usize, height: usize, dark: &dyn Fn(usize, usize) -> bool| {
+        let level = |at: usize| if dark(at % width, at / width) { 20 } else { 230 };
+        Grey { width, height, levels: (0..width * height).map(level).collect() }
     };
-    Grey { width, height, levels: (0..width * height).map(level).collect() }
+    let noise = |x: usize, y: usize| {
+        let mut hash = (y * 65_536 + x) as u64 ^ 0x9e37_79b9_7f4a_7c15;
+        for _ in 0..2 {
+            hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        }
+        (hash >> 40) % 10
+    };
+    let wave = |x: usize, y: usize| (y as f32 + 6.0 * (x as f32 / 40.0).sin()).rem_euclid(16.0) < 6.0;
+    vec![
+        ("a strip", make(1, 100_000, &|_, y| (40..44).contains(&y))),
+        ("a long strip", make(6_000, 60, &|x, y| y == 0 || (40..44).contains(&x))),
+        ("noise", make(700, 500, &|x, y| noise(x, y) < 5)),
+        ("sparse noise", make(700, 500, &|x, y| noise(x, y) < 1)),
+        ("waves with a gap", make(700, 500, &|x, y| wave(x, y) && x % 300 > 4)),
+        ("stripes with a gap", make(700, 500, &|x, y| y % 16 < 4 && x % 400 > 3)),
+        ("columns with a gap", make(700, 500, &|x, y| x % 16 < 6 && y % 300 > 3)),
+        ("dots", make(700, 500, &|x, y| x % 6 < 3 && y % 6 < 3)),
+        ("squares", make(700, 500, &|x, y| x % 100 < 45 && y % 100 < 45)),
+        ("a large square", make(700, 500, &|x, y| (200..500).contains(&x) && (100..400).contains(&y))),
+        ("stairs", make(700, 500, &|x, y| x / 10 == y / 10 && x % 10 < 5 && y % 10 < 5)),
+    ]
 }
 
-/// The search for lines was once cubic in the length of a strip, which took minutes.
+/// Visits of pixels for each pixel of an image of ordinary size. Small images are enlarged before they are cleaned.
+const MOST_WORK: f64 = 700.0;
+
 #[test]
-fn a_strip_costs_little_more_than_a_square_of_its_area() {
-    let cost = |width: usize, height: usize| {
-        let grey = strip(width, height);
-        let run = || {
-            let start = thread_cpu_time();
-            let result = photo::clean(&grey, true);
-            (thread_cpu_time() - start, result.map(|_| ()))
-        };
-        let (first, result) = run();
-        (first.min(run().0).as_secs_f64(), result)
-    };
-    let (square, _) = cost(775, 775);
-    for (width, height) in [(1, 600_000), (20_000, 30), (6_000, 100), (146, 4_096)] {
-        let (time, result) = cost(width, height);
-        assert!(time < 8.0 * square, "{width} x {height}: {time:.3} s of CPU, a square {square:.3} s");
-        if let Err(error) = result {
-            assert!(error.to_string().contains("no ink found"), "{width} x {height}: {error}");
+fn the_work_of_cleaning_is_bounded_by_the_pixels() {
+    for (name, grey) in patterns() {
+        let unlimited = || Ok(());
+        let work = photo::Work::new(&unlimited);
+        if let Err(error) = photo::clean_all(&grey, &CLEANING, &work) {
+            assert!(error.to_string().contains("no ink found"), "{name}: {error}");
+        }
+        let each = work.spent() as f64 / grey.levels.len() as f64;
+        assert!(each < MOST_WORK, "{name}: {each:.0} visits of each pixel, expected at most {MOST_WORK}");
+    }
+}
+
+#[test]
+fn cleaning_stops_where_it_is_interrupted() {
+    for (name, grey) in patterns() {
+        let unlimited = || Ok(());
+        let whole = photo::Work::new(&unlimited);
+        let _ = photo::clean_all(&grey, &CLEANING, &whole);
+        // After each tenth of the work, the next question ends it.
+        for tenth in 0..10 {
+            let limit = whole.spent() * tenth / 10;
+            let (asked, last) = (Cell::new(0u64), Cell::new(0u64));
+            let interrupt = || {
+                asked.set(asked.get() + 1);
+                if asked.get() > last.get() { Err(comer::Error::Cancelled) } else { Ok(()) }
+            };
+            // Questions come at least every million visits.
+            last.set(limit / 1_000_000);
+            let work = photo::Work::new(&interrupt);
+            let result = photo::clean_all(&grey, &CLEANING, &work);
+            let early = work.spent() <= (last.get() + 1) * 20_000_000;
+            assert!(
+                early && (result.is_err() || work.spent() < 2_000_000),
+                "{name}: {} visits",
+                work.spent()
+            );
         }
     }
 }
+
+const CLEANING: photo::Cleaning =
+    photo::Cleaning { remove_lines: true, gaps: Some(photo::layout::Gaps::USUAL) };

@@ -5,7 +5,7 @@
 use comer::internal::Vocab;
 use comer::internal::checkpoint::{Hints, import};
 use comer::internal::dataset::Dataset;
-use comer::internal::photo::clean;
+use comer::internal::photo::{Work, clean};
 use comer::{Image, Input, RecognizeOptions, Recognizer};
 use comer_testing::photo_page::{CONDITIONS, photograph};
 use comer_testing::shared;
@@ -50,7 +50,7 @@ fn photographs_are_recognised_like_drawings() {
             let picture = &sample.picture;
             let photo =
                 photograph(picture.width(), picture.height(), picture.pixels(), conditions, index as u64);
-            clean(&photo, true).ok().map(|(image, _)| image)
+            clean(&photo, true, &Work::new(&|| Ok(()))).ok().map(|(image, _)| image)
         });
         let found = count_right(pictures.collect());
         eprintln!("{}: {found}", conditions.name);

@@ -1,23 +1,27 @@
 //! The JSON response of a recognition.
 
-use comer::{Input, Recognition};
 use serde_json::{Value, json};
 
-use crate::output::{add_alignment, recognition_json};
+use crate::output::add_alignment;
+use crate::reading::{Reading, reading_json};
 
-/// A recognition as JSON, with MathML and the strokes or the box of each token if requested.
-pub fn answer(recognition: &Recognition, input: &Input, mathml: bool) -> Value {
-    let mut answer = recognition_json(recognition);
+/// A reading as JSON, with MathML and the alignment if requested.
+pub fn answer(reading: &Reading, alignment: bool, mathml: bool) -> Value {
+    let mut answer = reading_json(reading);
+    let Reading { input, recognition, .. } = reading;
     answer["kind"] = if input.ink().is_some() { "ink" } else { "picture" }.into();
-    add_alignment(&mut answer, recognition);
-    if let Some(strokes) = recognition.alignment.as_ref().and_then(|alignment| alignment.strokes.as_ref()) {
-        answer["alignment"]["strokes"] = json!(strokes);
-    }
-    if let Some(alignment) = recognition.alignment.as_ref().filter(|_| input.ink().is_none()) {
-        let boxes = recognition.best.tokens.iter().enumerate().map(|(index, token)| {
-            token.has_ink().then(|| alignment.token_box_in_source(index, input)).flatten()
-        });
-        answer["alignment"]["boxes"] = json!(boxes.collect::<Vec<_>>());
+    if alignment {
+        add_alignment(&mut answer, recognition);
+        let strokes = recognition.alignment.as_ref().and_then(|alignment| alignment.strokes.as_ref());
+        if let Some(strokes) = strokes {
+            answer["alignment"]["strokes"] = json!(strokes);
+        }
+        if let Some(alignment) = recognition.alignment.as_ref().filter(|_| input.ink().is_none()) {
+            let boxes = recognition.best.tokens.iter().enumerate().map(|(index, token)| {
+                token.has_ink().then(|| alignment.token_box_in_source(index, input)).flatten()
+            });
+            answer["alignment"]["boxes"] = json!(boxes.collect::<Vec<_>>());
+        }
     }
     if mathml {
         add_mathml(&mut answer);

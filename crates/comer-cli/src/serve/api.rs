@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State as Shared};
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
-use comer::{AlignmentDetail, Input, Recognition, RecognizeOptions};
+use comer::{AlignmentDetail, InputOptions, RecognizeOptions};
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -20,6 +20,7 @@ use super::queue::{Refused, Stop};
 use super::request::{self, Upload, Wanted};
 use super::state::State;
 use crate::explanation;
+use crate::reading::{self, Reading, Warning};
 
 /// The OpenAPI description, with the version of the program.
 pub static OPENAPI: LazyLock<String> =
@@ -123,20 +124,12 @@ pub async fn answer_to(
     wanted: Wanted,
     body: impl Send + 'static,
 ) -> Result<Value, Problem> {
-    let work = move |state: &State, stop: &Stop| {
-        let (input, recognition, time) = read(state, &upload, &wanted, stop)?;
-        timed_answer(&input, &recognition, &wanted, time)
-    };
+    let work = move |state: &State, stop: &Stop| timed_answer(&read(state, &upload, &wanted, stop)?, &wanted);
     queued(state, body, work).await
 }
 
 /// The CPU-bound part of a request, without the response.
-fn read(
-    state: &State,
-    upload: &Upload,
-    wanted: &Wanted,
-    stop: &Stop,
-) -> Result<(Input, Recognition, Duration), Problem> {
+fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<Page, Problem> {
     let start = std::time::Instant::now();
     let failed = |error: comer::Error| match error {
         comer::Error::DeadlineExceeded | comer::Error::Cancelled => {
@@ -149,48 +142,61 @@ fn read(
         }
         error => Problem::unreadable(error.to_string()),
     };
-    let input = upload.read(wanted.raw, &state.limits)?;
-    let detail = if wanted.explain { AlignmentDetail::Full } else { wanted.alignment };
+    let deadline = stop.deadline.into_std();
+    let preparation = InputOptions::new().raw(wanted.raw).cancel_token(&stop.token).deadline(deadline);
+    let (inputs, warnings) = upload.read(&preparation, wanted.formulas, &state.limits, &failed)?;
     let options = RecognizeOptions::new()
         .search(wanted.search.clone())
-        .alignment(detail)
+        .alignment(if wanted.explain { AlignmentDetail::Full } else { AlignmentDetail::Attention })
         .constraints(wanted.constraints.clone())
         .threads(1)
         .cancel_token(&stop.token)
-        .deadline(stop.deadline.into_std());
-    let recognition = state.recognizer.recognize_with(&input, &options).map_err(failed)?;
+        .deadline(deadline);
+    let mut readings = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        readings.push(reading::read(&state.recognizer, input, &options).map_err(&failed)?);
+    }
     let time = start.elapsed();
     state.metrics.recognized(time);
-    Ok((input, recognition, time))
+    Ok(Page { readings, warnings, time })
 }
 
-fn timed_answer(
-    input: &Input,
-    recognition: &Recognition,
-    wanted: &Wanted,
+/// The formulas of an upload.
+struct Page {
+    readings: Vec<Reading>,
+    warnings: Vec<Warning>,
     time: Duration,
-) -> Result<Value, Problem> {
-    let mut answer = answer(recognition, input, wanted.mathml);
-    if wanted.image {
-        let png = input.image().to_png().map_err(|error| Problem::unreadable(error.to_string()))?;
-        answer["image"] = format!("data:image/png;base64,{}", comer_eval::html::base64(&png)).into();
+}
+
+fn timed_answer(page: &Page, wanted: &Wanted) -> Result<Value, Problem> {
+    let alignment = wanted.alignment != AlignmentDetail::None;
+    let mut formulas = Vec::with_capacity(page.readings.len());
+    for reading in &page.readings {
+        let mut formula = answer(reading, alignment, wanted.mathml);
+        if wanted.image {
+            let png =
+                reading.input.image().to_png().map_err(|error| Problem::unreadable(error.to_string()))?;
+            formula["image"] = format!("data:image/png;base64,{}", comer_eval::html::base64(&png)).into();
+        }
+        formulas.push(formula);
     }
-    answer["milliseconds"] = json!((time.as_secs_f64() * 10_000.0).round() / 10.0);
+    let mut answer = reading::page_json(formulas, &page.warnings);
+    answer["milliseconds"] = json!((page.time.as_secs_f64() * 10_000.0).round() / 10.0);
     Ok(answer)
 }
 
 /// The CPU-bound part of a request.
 fn respond(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<Response<Body>, Problem> {
-    let (input, recognition, time) = read(state, upload, wanted, stop)?;
-    if wanted.explain {
-        let page = explanation::page(&state.recognizer, &input, &recognition);
+    let page = read(state, upload, wanted, stop)?;
+    if let (true, Some(Reading { input, recognition, .. })) = (wanted.explain, page.readings.first()) {
+        let page = explanation::page(&state.recognizer, input, recognition);
         let page = page.map_err(|error| Problem::unreadable(format!("{error:#}")))?;
         let mut response = counted(state, "text/html; charset=utf-8", page)?;
         let policy = HeaderValue::from_static(EXPLANATION_POLICY);
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
         return Ok(response);
     }
-    json_response(state, &timed_answer(&input, &recognition, wanted, time)?)
+    json_response(state, &timed_answer(&page, wanted)?)
 }
 
 /// `POST /api/mathml`.

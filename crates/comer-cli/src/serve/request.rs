@@ -4,11 +4,12 @@ use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use comer::internal::config::{SearchConfig, Strategy};
-use comer::{AlignmentDetail, Constraints, Ink, Input, InputOptions};
+use comer::{AlignmentDetail, Constraints, Ink, Input, InputOptions, Stroke};
 
 use super::data_url;
 use super::limits::Limits;
 use super::problem::Problem;
+use crate::reading::{Formulas, Warning, prepare};
 
 /// The query parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,6 +25,8 @@ pub struct Wanted {
     pub image: bool,
     /// Whether to respond with an explanation page.
     pub explain: bool,
+    /// Which formulas to read.
+    pub formulas: Formulas,
 }
 
 /// The type of an upload.
@@ -45,7 +48,7 @@ pub struct Upload {
 impl Wanted {
     /// Parses the query.
     pub fn new(pairs: &[(String, String)], limits: &Limits) -> Result<Self, Problem> {
-        let mut wanted = Self::default();
+        let mut wanted = Self { formulas: Formulas::One, ..Self::default() };
         for (name, value) in pairs {
             let wrong = |expected: &str| {
                 Problem::bad_request(format!("parameter {name} is {value:?}, expected {expected}"))
@@ -77,8 +80,17 @@ impl Wanted {
                 "raw" => wanted.raw = flag()?,
                 "image" => wanted.image = flag()?,
                 "explain" => wanted.explain = flag()?,
+                "formulas" => {
+                    wanted.formulas = match value.as_str() {
+                        "one" => Formulas::One,
+                        "auto" => Formulas::Auto,
+                        "all" => Formulas::All,
+                        _ => return Err(wrong("one, auto or all")),
+                    };
+                }
                 _ => {
-                    let known = "nbest, beam, greedy, alignment, constraints, mathml, image, raw, explain";
+                    let known =
+                        "nbest, beam, greedy, alignment, constraints, mathml, image, raw, explain, formulas";
                     return Err(Problem::bad_request(format!(
                         "unknown parameter {name:?}, expected {known}"
                     )));
@@ -195,17 +207,23 @@ pub async fn parts(headers: &HeaderMap, bytes: Bytes) -> Result<Vec<Upload>, Pro
 }
 
 impl Upload {
-    /// Decodes the image or ink.
-    pub fn read(&self, raw: bool, limits: &Limits) -> Result<Input, Problem> {
-        let unreadable = |error: comer::Error| Problem::unreadable(error.to_string());
+    /// Decodes the image or ink, and finds its formulas. The other kinds of errors are given to `failed`.
+    pub fn read(
+        &self,
+        options: &InputOptions,
+        formulas: Formulas,
+        limits: &Limits,
+        failed: &dyn Fn(comer::Error) -> Problem,
+    ) -> Result<(Vec<Input>, Vec<Warning>), Problem> {
         let bytes = &self.bytes[..];
-        let input = match self.kind {
-            Kind::InkMl => Ink::from_inkml(bytes).and_then(Input::from_ink),
-            Kind::Json => Ink::from_json(bytes).and_then(Input::from_ink),
-            Kind::Image | Kind::Any => Input::from_bytes_with(bytes, &InputOptions::new().raw(raw)),
-        };
-        let input = input.map_err(unreadable)?;
-        let strokes = input.ink().map_or(&[][..], Ink::strokes);
+        // The type that was given decides, also about messages.
+        match self.kind {
+            Kind::InkMl => drop(Ink::from_inkml(bytes).map_err(failed)?),
+            Kind::Json => drop(Ink::from_json(bytes).map_err(failed)?),
+            Kind::Image | Kind::Any => {}
+        }
+        let (inputs, warnings) = prepare(bytes, options, formulas).map_err(failed)?;
+        let strokes: Vec<&Stroke> = inputs.iter().filter_map(Input::ink).flat_map(Ink::strokes).collect();
         let points: usize = strokes.iter().map(|stroke| stroke.points.len()).sum();
         for (what, found, most) in
             [("strokes", strokes.len(), limits.strokes), ("points", points, limits.points)]
@@ -214,7 +232,7 @@ impl Upload {
                 return Err(Problem::too_large(format!("there are {found} {what}, expected at most {most}")));
             }
         }
-        Ok(input)
+        Ok((inputs, warnings))
     }
 }
 

@@ -16,9 +16,20 @@ const MOST_BYTES: u64 = 256 << 20;
 /// Decodes a png, jpeg, bmp, webp, tiff or gif (its first frame), turned as its EXIF orientation says. What is
 /// transparent becomes white behind dark ink and black behind light ink.
 pub fn decode(bytes: &[u8]) -> Result<Grey> {
+    decode_with(bytes, false)
+}
+
+/// As [`decode`]; a jpeg that ends early is an error unless `lenient`.
+pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Grey> {
     let refused = |reason: String| Error::Decode { reason, source: None };
     if bytes.is_empty() {
         return Err(refused("the file is empty".into()));
+    }
+    if let Some(reason) = unsupported(bytes) {
+        return Err(refused(reason.into()));
+    }
+    if !lenient && is_truncated_jpeg(bytes) {
+        return Err(refused("the jpeg is truncated: it ends before its end marker".into()));
     }
     let unreadable =
         |error: image::ImageError| Error::Decode { reason: error.to_string(), source: Some(error.into()) };
@@ -68,6 +79,67 @@ pub fn grey(decoded: &DynamicImage) -> Grey {
         decoded.to_luma8().into_raw()
     };
     Grey { width, height, levels }
+}
+
+/// What to do about a file of a kind that is known but not read.
+fn unsupported(bytes: &[u8]) -> Option<&'static str> {
+    const BRANDS: [&[u8]; 8] = [b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"];
+    if bytes.get(4..8) == Some(b"ftyp") {
+        return Some(match bytes.get(8..12) {
+            Some(brand) if BRANDS.contains(&brand) => {
+                "HEIC images are not supported; convert it first, for example with `heif-convert photo.heic photo.jpg`, \
+                 or with `sips -s format jpeg photo.heic --out photo.jpg` on macOS"
+            }
+            Some(b"avif" | b"avis") => {
+                "AVIF images are not supported; convert it first, for example with `avifdec image.avif image.png`"
+            }
+            _ => "it is a video or another ISO media file, expected png, jpeg, bmp, webp, tiff or gif",
+        });
+    }
+    if bytes.starts_with(b"%PDF") {
+        return Some(
+            "PDF files are not supported; convert its pages first, for example with `pdftoppm -r 200 -png file.pdf page`",
+        );
+    }
+    is_svg(bytes).then_some(
+        "SVG files are not supported; convert it first, for example with `rsvg-convert --width 2000 file.svg -o file.png`",
+    )
+}
+
+/// Whether a file is an SVG document, whatever precedes its root element.
+pub fn is_svg(bytes: &[u8]) -> bool {
+    let start = &bytes[..bytes.len().min(4096)];
+    start.trim_ascii_start().starts_with(b"<") && start.windows(4).any(|window| window == b"<svg")
+}
+
+/// Whether a jpeg has no end marker after its last scan.
+fn is_truncated_jpeg(bytes: &[u8]) -> bool {
+    if !bytes.starts_with(&[0xff, 0xd8, 0xff]) {
+        return false;
+    }
+    let mut at = 2;
+    while let Some(&[first, marker]) = bytes.get(at..at + 2) {
+        match (first, marker) {
+            (0xff, 0xd9) => return false,
+            // Fill bytes, and markers without a segment: restarts, and the start of the image.
+            (0xff, 0xff) => at += 1,
+            (0xff, 0x01 | 0xd0..=0xd8) => at += 2,
+            (0xff, 0x02..=0xfe) => {
+                let Some(&[high, low]) = bytes.get(at + 2..at + 4) else { return true };
+                at += 2 + usize::from(u16::from_be_bytes([high, low])).max(2);
+                if marker == 0xda {
+                    // Coded data goes on to the next marker that is no stuffing and no restart.
+                    let coded = bytes.get(at..).unwrap_or_default();
+                    let ends = |pair: &[u8]| pair[0] == 0xff && !matches!(pair[1], 0x00 | 0xd0..=0xd7 | 0xff);
+                    let Some(length) = coded.windows(2).position(ends) else { return true };
+                    at += length;
+                }
+            }
+            // Not a marker: broken in another way, which the decoder reports.
+            _ => return false,
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -129,6 +201,40 @@ mod tests {
         let grey = decode(&turned).unwrap();
         assert_eq!((grey.width, grey.height), (2, 3));
         assert!(grey.levels[0] > 80 && grey.levels[1] < 30, "{:?}", grey.levels);
+    }
+
+    #[test]
+    fn known_kinds_that_are_not_read_say_how_to_convert_them() {
+        let media = |brand: &[u8]| [b"\0\0\0\x18ftyp", brand, b"\0\0\0\0"].concat();
+        for (bytes, expected) in [
+            (media(b"heic"), "heif-convert"),
+            (media(b"mif1"), "heif-convert"),
+            (media(b"avif"), "avifdec"),
+            (media(b"mp42"), "video"),
+            (b"%PDF-1.7\n".to_vec(), "pdftoppm"),
+            (
+                b"<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"/>".to_vec(),
+                "rsvg-convert",
+            ),
+        ] {
+            let message = decode(&bytes).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message:?} lacks {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_truncated_jpeg_is_an_error_unless_asked_for() {
+        let picture = GrayImage::from_fn(64, 64, |x, y| Luma([((x * y) % 251) as u8]));
+        let jpeg = encoded(picture, ImageFormat::Jpeg);
+        assert!(decode(&jpeg).is_ok());
+        // What follows the end of the picture does not matter.
+        assert!(decode(&[&jpeg[..], &[0; 100]].concat()).is_ok());
+        for length in [jpeg.len() - 2, jpeg.len() * 3 / 4] {
+            let message = decode(&jpeg[..length]).unwrap_err().to_string();
+            assert!(message.contains("truncated"), "{length} of {}: {message}", jpeg.len());
+        }
+        let lenient = decode_with(&jpeg[..jpeg.len() - 2], true).unwrap();
+        assert_eq!((lenient.width, lenient.height), (64, 64));
     }
 
     #[test]

@@ -1,27 +1,50 @@
 //! Finds which side of the grey levels is ink, takes uneven light out, and decides what is ink.
 
-use super::{Grey, Mask};
+use super::{Grey, Mask, Work};
+use crate::error::Result;
 use crate::mapping::Mapping;
 
 /// An image with more pixels is worked on at a fraction of its size.
 const WORKING_PIXELS: usize = 3_000_000;
-/// Side of the windows in which the ground is measured, as a share of the image's shorter side.
-const WINDOWS: usize = 6;
-/// Least window side in pixels: several times the distance of strokes.
-const LEAST_WINDOW: usize = 24;
+/// Pixels of the image in which the ink is looked for first.
+const COARSE_PIXELS: usize = 700_000;
+/// Widest strokes that are looked for: in pixels, and as a share of the image's shorter side.
+const WIDEST: (f32, f32) = (4.0, 0.05);
+/// How far the surroundings of ink reach, in stroke widths.
+const SURROUNDING_INK: f32 = 8.0;
+/// Share of the greatest strength that ink has.
+const STRONG: f32 = 0.5;
 /// Least difference of ink and ground, where 1 is black on white.
 const LEAST_CONTRAST: f32 = 0.08;
 /// Stroke width, in pixels, that leaves enough room for clean edges.
 const COMFORTABLE_WIDTH: f32 = 6.0;
+/// What is narrower than twice this many stroke widths is ink; what is wider is ground.
+const GROUND_REACH: f32 = 2.5;
+/// From this stroke width on, noise is averaged out before the ground is measured.
+const SMOOTH_FROM: f32 = 4.0;
 
 /// Deviation of the smoothing against noise, in stroke widths.
 const SMOOTHING: f32 = 0.15;
 /// Deviation of the surroundings that a pixel is set off against, in stroke widths.
 const SURROUNDINGS: f32 = 0.45;
-/// How much a pixel is set off against its surroundings.
-const SHARPENING: f32 = 2.0;
 /// Share of the threshold that a pixel must reach without being set off.
 const FAINT: f32 = 0.8;
+
+/// What edges and strokes of an image are like.
+#[derive(Clone, Copy, Debug)]
+pub struct Grain {
+    /// How much a pixel is set off against its surroundings.
+    pub sharpening: f32,
+    /// Strength of the faintest strokes, as a share of the threshold.
+    pub faintest: f32,
+}
+
+impl Grain {
+    /// Blurred by a lens, with shadows and lines of the paper.
+    pub const PHOTOGRAPH: Self = Self { sharpening: 2.0, faintest: 1.0 };
+    /// Sharp, on even paper. Chosen on scans of the training data.
+    pub const SCAN: Self = Self { sharpening: 0.7, faintest: 0.64 };
+}
 
 /// How strongly each pixel is ink, from 0 for the ground to 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,84 +58,189 @@ pub struct Strength {
 }
 
 /// Averages blocks of pixels so that a large image comes to a size that is quick to work on; maps one onto the other.
-pub fn shrink(grey: &Grey) -> (Grey, Mapping) {
+pub fn shrink(grey: &Grey, work: &Work) -> Result<(Grey, Mapping)> {
     let side = (1..).find(|side| grey.levels.len() / (side * side) <= WORKING_PIXELS).unwrap_or(1);
+    shrink_by(grey, side, work)
+}
+
+/// Averages blocks of `side` by `side` pixels.
+pub fn shrink_by(grey: &Grey, side: usize, work: &Work) -> Result<(Grey, Mapping)> {
     if side == 1 {
-        return (grey.clone(), Mapping::scale(1.0, 1.0));
+        return Ok((grey.clone(), Mapping::scale(1.0, 1.0)));
     }
-    let (width, height) = ((grey.width / side).max(1), (grey.height / side).max(1));
     let (across, down) = (side.min(grey.width), side.min(grey.height));
-    let block = |x: usize, y: usize| {
-        let rows = (0..down).map(|row| &grey.levels[(y * down + row) * grey.width + x * across..][..across]);
-        let sum: u32 = rows.flatten().map(|&level| u32::from(level)).sum();
-        (sum / (across * down) as u32) as u8
-    };
-    let levels = (0..width * height).map(|at| block(at % width, at / width)).collect();
-    (Grey { width, height, levels }, Mapping::scale(1.0 / across as f64, 1.0 / down as f64))
-}
-
-/// Measures the ground around each pixel, finds out whether ink is darker or lighter than it, and gives the distance
-/// of each pixel from its ground.
-pub fn ink_strength(grey: &Grey) -> Strength {
-    let middle = local_quantile(grey, 0.5);
-    // Ink is the minority that lies far off the ground, so the third moment has its sign.
-    let moment: f64 = grey
-        .levels
-        .iter()
-        .zip(&middle)
-        .map(|(&level, ground)| f64::from(f32::from(level) - ground).powi(3))
-        .sum();
-    let light_ink = moment > 0.0;
-    let turned = if light_ink {
-        &Grey { levels: grey.levels.iter().map(|level| 255 - level).collect(), ..*grey }
-    } else {
-        grey
-    };
-    let ground = local_quantile(turned, 0.7);
-    let strength = |(&level, &ground): (&u8, &f32)| ((ground - f32::from(level)) / ground.max(32.0)).max(0.0);
-    let values = turned.levels.iter().zip(&ground).map(strength).collect();
-    Strength { width: grey.width, height: grey.height, values }
-}
-
-/// For each pixel a quantile of the levels around it, measured in windows that overlap by half and interpolated.
-fn local_quantile(grey: &Grey, share: f64) -> Vec<f32> {
-    let step = (grey.width.min(grey.height) / (2 * WINDOWS)).max(LEAST_WINDOW / 2);
-    let nodes = |side: usize| side.div_ceil(step) + 1;
-    let (columns, rows) = (nodes(grey.width), nodes(grey.height));
-    let span = |node: usize, side: usize| {
-        let start = ((node * step).saturating_sub(step)).min(side - 1);
-        start..(node * step + step).min(side)
-    };
-    let mut grid = Vec::with_capacity(columns * rows);
-    for row in 0..rows {
-        for column in 0..columns {
-            let mut counts = [0usize; 256];
-            let across = span(column, grey.width);
-            for y in span(row, grey.height) {
-                for &level in &grey.levels[y * grey.width..][across.clone()] {
-                    counts[usize::from(level)] += 1;
-                }
+    let (width, height) = (grey.width / across, grey.height / down);
+    let mut levels = Vec::with_capacity(width * height);
+    let mut sums = vec![0u32; width];
+    for row in 0..height {
+        sums.fill(0);
+        for line in grey.levels[row * down * grey.width..].chunks(grey.width).take(down) {
+            for (sum, block) in sums.iter_mut().zip(line.chunks_exact(across)) {
+                *sum += block.iter().map(|&level| u32::from(level)).sum::<u32>();
             }
-            let wanted = (counts.iter().sum::<usize>() as f64 * share) as usize;
-            let mut seen = 0;
-            let quantile = counts.iter().position(|count| {
-                seen += count;
-                seen > wanted
-            });
-            grid.push(quantile.unwrap_or(255) as f32);
+        }
+        levels.extend(sums.iter().map(|sum| (sum / (across * down) as u32) as u8));
+        work.spend(down * grey.width)?;
+    }
+    Ok((Grey { width, height, levels }, Mapping::scale(1.0 / across as f64, 1.0 / down as f64)))
+}
+
+/// The image with dark ink on a light ground, whichever it has, and about how wide its strokes are at most; `None` where
+/// nothing stands out.
+///
+/// Ink is the narrowest thing that is about as strong as anything is: shadows are wider, and noise and the lines of the
+/// paper are fainter.
+pub fn dark_ink(grey: Grey, work: &Work) -> Result<Option<(Grey, f32)>> {
+    let side = (1..).find(|side| grey.levels.len() / (side * side) <= COARSE_PIXELS).unwrap_or(1);
+    let (dark, _) = shrink_by(&grey, side, work)?;
+    let light = inverted(&dark);
+    let widest = WIDEST.0 + WIDEST.1 * dark.width.min(dark.height) as f32;
+    let mut best: Vec<(f32, f32)> = Vec::new();
+    let mut width = 2.0;
+    while width <= widest {
+        let level =
+            |grey: &Grey| -> Result<f32> { Ok(threshold(&ink_strength(grey, width, work)?).unwrap_or(0.0)) };
+        best.push((level(&dark)?.max(level(&light)?), width));
+        width *= 2.0;
+    }
+    let strongest = best.iter().map(|found| found.0).fold(0.0, f32::max);
+    let first = best.into_iter().find(|found| found.0 >= STRONG * strongest);
+    let Some((level, width)) = first.filter(|_| strongest > 0.0) else { return Ok(None) };
+    let is_dark = is_dark_on_light(&dark, &light, width, level, work)?;
+    Ok(Some((if is_dark { grey } else { inverted(&grey) }, width * side as f32)))
+}
+
+/// Whether what is narrow is mostly darker than its surroundings. Ink is the minority of them, so the third moment of its
+/// pixels and of the gaps between them has its sign; a straight edge of a shadow has neither.
+fn is_dark_on_light(dark: &Grey, light: &Grey, width: f32, level: f32, work: &Work) -> Result<bool> {
+    let [below, above] = [ink_strength(dark, width, work)?, ink_strength(light, width, work)?];
+    // The sums of all levels above and to the left.
+    let stride = dark.width + 1;
+    let mut sums = vec![0u32; stride * (dark.height + 1)];
+    for (row, levels) in dark.levels.chunks(dark.width).enumerate() {
+        let (before, own) = sums[row * stride..][..2 * stride].split_at_mut(stride);
+        let mut sum = 0;
+        for (column, &level) in levels.iter().enumerate() {
+            sum += u32::from(level);
+            own[column + 1] = before[column + 1] + sum;
         }
     }
-    let mut result = Vec::with_capacity(grey.levels.len());
-    for y in 0..grey.height {
-        let (row, down) = (y / step, (y % step) as f32 / step as f32);
-        for x in 0..grey.width {
-            let (column, across) = (x / step, (x % step) as f32 / step as f32);
-            let node = |column: usize, row: usize| grid[row * columns + column];
-            let mix = |row: usize| node(column, row) * (1.0 - across) + node(column + 1, row) * across;
-            result.push(mix(row) * (1.0 - down) + mix(row + 1) * down);
+    work.spend(2 * dark.levels.len())?;
+    let reach = (SURROUNDING_INK * width) as usize;
+    let range = |place: usize, side: usize| (place.saturating_sub(reach), (place + reach + 1).min(side));
+    let mut moment = 0.0;
+    for (at, &own) in dark.levels.iter().enumerate() {
+        if below.values[at].max(above.values[at]) >= level {
+            let ((left, right), (top, bottom)) =
+                (range(at % dark.width, dark.width), range(at / dark.width, dark.height));
+            let sum = |row: usize| sums[row * stride + right] - sums[row * stride + left];
+            let mean = (sum(bottom) - sum(top)) as f32 / ((right - left) * (bottom - top)) as f32;
+            moment += f64::from((f32::from(own) - mean) / mean.max(32.0)).powi(3);
         }
     }
-    result
+    work.spend(4 * dark.levels.len())?;
+    Ok(moment <= 0.0)
+}
+
+fn inverted(grey: &Grey) -> Grey {
+    Grey { levels: grey.levels.iter().map(|level| 255 - level).collect(), ..*grey }
+}
+
+fn below(level: f32, ground: f32) -> f32 {
+    ((ground - level) / ground.max(32.0)).max(0.0)
+}
+
+/// How far each pixel is below its ground, which is what remains when all that is narrower than a few strokes is filled
+/// up: edges of shadows and of the paper are ground, whichever way they run.
+pub fn ink_strength(grey: &Grey, pen: f32, work: &Work) -> Result<Strength> {
+    let Grey { width, height, .. } = *grey;
+    let smooth;
+    let levels = if pen >= SMOOTH_FROM {
+        smooth = box_mean(grey, work)?;
+        &smooth
+    } else {
+        &grey.levels
+    };
+    let reach = ((GROUND_REACH * pen).ceil() as usize).min(width.max(height) / 4).max(1);
+    let invert = |levels: Vec<u8>| -> Vec<u8> { levels.into_iter().map(|level| 255 - level).collect() };
+    let ground = highest(levels, width, height, reach, work)?;
+    let ground = invert(highest(&invert(ground), width, height, reach, work)?);
+    let mut values: Vec<f32> = levels
+        .iter()
+        .zip(&ground)
+        .map(|(&level, &ground)| below(f32::from(level), f32::from(ground)))
+        .collect();
+    // Noise lifts the ground; most of the image shows by how much.
+    const STEPS: usize = 1024;
+    let mut counts = [0usize; STEPS];
+    values.iter().for_each(|&value| counts[((value * STEPS as f32) as usize).min(STEPS - 1)] += 1);
+    let mut seen = 0;
+    let typical = counts.iter().position(|count| {
+        seen += count;
+        2 * seen >= values.len()
+    });
+    let lift = typical.unwrap_or(0) as f32 / STEPS as f32;
+    values.iter_mut().for_each(|value| *value = (*value - lift).max(0.0));
+    work.spend(3 * values.len())?;
+    Ok(Strength { width, height, values })
+}
+
+/// The mean of each pixel and its eight neighbours.
+fn box_mean(grey: &Grey, work: &Work) -> Result<Vec<u8>> {
+    let Grey { width, height, ref levels } = *grey;
+    let mut mean = Vec::with_capacity(levels.len());
+    let mut sums = vec![0u16; width + 2];
+    for row in 0..height {
+        let line = |row: usize| &levels[row * width..][..width];
+        let (above, here, under) = (line(row.saturating_sub(1)), line(row), line((row + 1).min(height - 1)));
+        for (at, sum) in sums[1..=width].iter_mut().enumerate() {
+            *sum = u16::from(above[at]) + u16::from(here[at]) + u16::from(under[at]);
+        }
+        (sums[0], sums[width + 1]) = (sums[1], sums[width]);
+        mean.extend(sums.windows(3).map(|sums| ((sums[0] + sums[1] + sums[2] + 4) / 9) as u8));
+        work.spend(width)?;
+    }
+    Ok(mean)
+}
+
+/// The highest level within a square around each pixel that reaches `reach` pixels to each side.
+fn highest(levels: &[u8], width: usize, height: usize, reach: usize, work: &Work) -> Result<Vec<u8>> {
+    let window = 2 * reach + 1;
+    // Windows of 1, 2, 4, ... pixels are joined; at last two of them that overlap.
+    let span = 1 << window.ilog2();
+    let raise = |into: &mut [u8], from: &[u8]| {
+        into.iter_mut().zip(from).for_each(|(into, &from)| *into = (*into).max(from));
+    };
+    let stride = width + 2 * reach;
+    let mut line = vec![0u8; stride];
+    let mut rows = vec![0u8; width * (height + 2 * reach)];
+    for row in 0..height {
+        line.fill(0);
+        line[reach..][..width].copy_from_slice(&levels[row * width..][..width]);
+        let mut length = 1;
+        while length < span {
+            for at in 0..stride - length {
+                line[at] = line[at].max(line[at + length]);
+            }
+            length *= 2;
+        }
+        let target = &mut rows[(row + reach) * width..][..width];
+        target.copy_from_slice(&line[..width]);
+        raise(target, &line[window - span..][..width]);
+        work.spend(width)?;
+    }
+    let mut length = 1;
+    while length < span {
+        for row in 0..height + 2 * reach - length {
+            let (into, from) = rows.split_at_mut((row + length) * width);
+            raise(&mut into[row * width..][..width], &from[..width]);
+        }
+        work.spend(levels.len())?;
+        length *= 2;
+    }
+    let mut result = rows[..width * height].to_vec();
+    raise(&mut result, &rows[(window - span) * width..][..width * height]);
+    Ok(result)
 }
 
 impl Strength {
@@ -120,6 +248,12 @@ impl Strength {
     pub fn at_least(&self, level: f32) -> Mask {
         let ink = self.values.iter().map(|&value| value >= level).collect();
         Mask { width: self.width, height: self.height, ink }
+    }
+
+    /// A part of the image, given by its first column and row and its size.
+    pub fn cut(&self, left: usize, top: usize, width: usize, height: usize) -> Self {
+        let rows = self.values.chunks(self.width).skip(top).take(height);
+        Self { width, height, values: rows.flat_map(|row| &row[left..left + width]).copied().collect() }
     }
 
     /// The strength at a place between pixels, or at the edge for a place outside.
@@ -179,69 +313,147 @@ pub fn threshold(strength: &Strength) -> Option<f32> {
     Some((full.unwrap_or(step) / 2) as f32 / STEPS as f32)
 }
 
-/// Enlarges an image whose strokes are thin, smooths out its noise and sharpens what the lens blurred, in proportion to
-/// the width of the strokes; gives the enlargement too.
-pub fn refine(strength: &Strength, stroke_width: f32) -> (Strength, usize) {
-    let room =
-        (1..=4).find(|factor| strength.values.len() * factor * factor > WORKING_PIXELS).unwrap_or(5) - 1;
-    let factor = ((COMFORTABLE_WIDTH / stroke_width).ceil() as usize).clamp(1, room.max(1));
-    let enlarged = enlarge(strength, factor);
-    let width = stroke_width * factor as f32;
-    let mut fine = blur(&enlarged, SMOOTHING * width);
+/// Brings an image to strokes of a comfortable width, smooths out its noise and sharpens what the lens blurred, in
+/// proportion to the width of the strokes; gives the enlargement too.
+pub fn refine(strength: &Strength, stroke_width: f32, grain: Grain, work: &Work) -> Result<(Strength, f32)> {
+    let wanted = COMFORTABLE_WIDTH / stroke_width;
+    let (scaled, factor) = if wanted <= 0.5 {
+        let side = (1.0 / wanted) as usize;
+        (reduce(strength, side, work)?, 1.0 / side as f32)
+    } else {
+        let room =
+            (1..=4).find(|factor| strength.values.len() * factor * factor > WORKING_PIXELS).unwrap_or(5) - 1;
+        let factor = (wanted.ceil() as usize).clamp(1, room.max(1));
+        (enlarge(strength, factor, work)?, factor as f32)
+    };
+    let width = stroke_width * factor;
+    let mut fine = blur(&scaled, SMOOTHING * width, work)?;
     // An unsharp mask: sharp edges keep their place at half strength, narrow gaps and small dots come back.
-    let coarse = blur(&fine, SURROUNDINGS * width);
+    let coarse = blur(&fine, SURROUNDINGS * width, work)?;
     // What is faint, as thin lines of the paper are, stays so.
-    let least = FAINT * threshold(&fine).unwrap_or(0.0);
+    let least = FAINT * grain.faintest * threshold(&fine).unwrap_or(0.0);
     for (value, around) in fine.values.iter_mut().zip(coarse.values) {
-        let sharp = (*value + SHARPENING * (*value - around)).max(0.0);
+        let sharp = (*value + grain.sharpening * (*value - around)).max(0.0);
         *value = if *value < least { 0.0 } else { sharp };
     }
-    (fine, factor)
+    work.spend(2 * fine.values.len())?;
+    Ok((fine, factor))
+}
+
+/// The means of blocks of pixels.
+fn reduce(strength: &Strength, side: usize, work: &Work) -> Result<Strength> {
+    let (across, down) = (side.min(strength.width), side.min(strength.height));
+    let (width, height) = (strength.width / across, strength.height / down);
+    let mut values = vec![0.0; width * height];
+    let share = 1.0 / (across * down) as f32;
+    for (row, line) in strength.values.chunks(strength.width).take(height * down).enumerate() {
+        let target = &mut values[row / down * width..][..width];
+        for (value, block) in target.iter_mut().zip(line.chunks_exact(across)) {
+            *value += block.iter().sum::<f32>() * share;
+        }
+        work.spend(strength.width)?;
+    }
+    Ok(Strength { width, height, values })
 }
 
 /// Bilinear enlargement by a whole factor.
-fn enlarge(strength: &Strength, factor: usize) -> Strength {
+fn enlarge(strength: &Strength, factor: usize, work: &Work) -> Result<Strength> {
+    if factor == 1 {
+        return Ok(strength.clone());
+    }
     let (width, height) = (strength.width * factor, strength.height * factor);
     let tap = |position: usize, side: usize| {
         let centre = ((position as f32 + 0.5) / factor as f32 - 0.5).clamp(0.0, (side - 1) as f32);
         let first = centre as usize;
         (first, (first + 1).min(side - 1), centre - first as f32)
     };
+    let columns: Vec<(usize, usize, f32)> = (0..width).map(|x| tap(x, strength.width)).collect();
     let mut values = Vec::with_capacity(width * height);
+    let mut mixed = vec![0.0; strength.width];
     for y in 0..height {
         let (top, bottom, down) = tap(y, strength.height);
-        for x in 0..width {
-            let (left, right, across) = tap(x, strength.width);
-            let mix = |row: usize| {
-                let row = &strength.values[row * strength.width..];
-                row[left] * (1.0 - across) + row[right] * across
-            };
-            values.push(mix(top) * (1.0 - down) + mix(bottom) * down);
+        let row = |row: usize| &strength.values[row * strength.width..][..strength.width];
+        for (value, (above, below)) in mixed.iter_mut().zip(row(top).iter().zip(row(bottom))) {
+            *value = above * (1.0 - down) + below * down;
         }
+        values.extend(
+            columns.iter().map(|&(left, right, across)| mixed[left] * (1.0 - across) + mixed[right] * across),
+        );
+        work.spend(width)?;
     }
-    Strength { width, height, values }
+    Ok(Strength { width, height, values })
 }
 
 /// Gaussian smoothing.
-fn blur(strength: &Strength, deviation: f32) -> Strength {
-    let reach = (2.5 * deviation).ceil() as isize;
-    let weight = |offset: isize| (-0.5 * (offset as f32 / deviation).powi(2)).exp();
-    let sum: f32 = (-reach..=reach).map(weight).sum();
-    let weights: Vec<f32> = (-reach..=reach).map(|offset| weight(offset) / sum).collect();
-    let pass = |values: &[f32], width: usize, height: usize, across: bool| -> Vec<f32> {
-        let (side, stride) = if across { (width, 1) } else { (height, width) };
-        let mut result = vec![0.0; values.len()];
-        for (at, value) in result.iter_mut().enumerate() {
-            let place = (if across { at % width } else { at / width }) as isize;
-            let line = at - place as usize * stride;
-            for (index, weight) in weights.iter().enumerate() {
-                let from = (place + index as isize - reach).clamp(0, side as isize - 1) as usize;
-                *value += weight * values[line + from * stride];
+fn blur(strength: &Strength, deviation: f32, work: &Work) -> Result<Strength> {
+    let reach = (2.5 * deviation).ceil() as usize;
+    let weight = |offset: usize| (-0.5 * ((offset as f32 - reach as f32) / deviation).powi(2)).exp();
+    let sum: f32 = (0..=2 * reach).map(weight).sum();
+    let weights: Vec<f32> = (0..=2 * reach).map(|offset| weight(offset) / sum).collect();
+    let Strength { width, height, ref values } = *strength;
+    let add = |into: &mut [f32], from: &[f32], weight: f32| -> Result<()> {
+        into.iter_mut().zip(from).for_each(|(into, from)| *into += weight * from);
+        work.spend(into.len())
+    };
+    let mut across = vec![0.0; values.len()];
+    let mut line = vec![0.0; width + 2 * reach];
+    for (row, target) in values.chunks(width).zip(across.chunks_mut(width)) {
+        line[..reach].fill(row[0]);
+        line[reach..reach + width].copy_from_slice(row);
+        line[reach + width..].fill(row[width - 1]);
+        for (offset, &weight) in weights.iter().enumerate() {
+            add(target, &line[offset..][..width], weight)?;
+        }
+    }
+    let mut both = vec![0.0; values.len()];
+    for (row, target) in both.chunks_mut(width).enumerate() {
+        for (offset, &weight) in weights.iter().enumerate() {
+            let from = (row + offset).saturating_sub(reach).min(height - 1);
+            add(target, &across[from * width..][..width], weight)?;
+        }
+    }
+    Ok(Strength { width, height, values: both })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_level_is_that_of_the_square_around() {
+        let (width, height) = (23, 17);
+        let level = |at: usize| ((at as u32 + 7).wrapping_mul(2_654_435_761) >> 24) as u8;
+        let levels: Vec<u8> = (0..width * height).map(level).collect();
+        for reach in [0, 1, 2, 3, 7, 30] {
+            let found = highest(&levels, width, height, reach, &Work::new(&|| Ok(()))).unwrap();
+            for (at, &found) in found.iter().enumerate() {
+                let rows = (at / width).saturating_sub(reach)..(at / width + reach + 1).min(height);
+                let columns = (at % width).saturating_sub(reach)..(at % width + reach + 1).min(width);
+                let all = rows.flat_map(|row| &levels[row * width..][columns.clone()]);
+                assert_eq!(found, *all.max().unwrap(), "{reach} {at}");
             }
         }
-        result
-    };
-    let Strength { width, height, ref values } = *strength;
-    let values = pass(&pass(values, width, height, true), width, height, false);
-    Strength { width, height, values }
+    }
+
+    #[test]
+    fn edges_of_shadows_are_ground_and_strokes_are_not() {
+        let (width, height) = (200, 120);
+        let stroke =
+            |x: usize, y: usize| (97..101).contains(&y) && (20..180).contains(&x) || (60..64).contains(&x);
+        let level = |at: usize| {
+            let (x, y) = (at % width, at / width);
+            // The edge of the shadow is a few pixels wide.
+            let light = 230.0 - 120.0 * ((x as f32 + y as f32 / 2.0 - 120.0) / 6.0).clamp(0.0, 1.0);
+            (light * if stroke(x, y) { 0.3 } else { 1.0 }) as u8
+        };
+        let grey = Grey { width, height, levels: (0..width * height).map(level).collect() };
+        let strength = ink_strength(&grey, 3.5, &Work::new(&|| Ok(()))).unwrap();
+        for (at, &value) in strength.values.iter().enumerate() {
+            let (x, y) = (at % width, at / width);
+            // At the edge of the image, less of the ground is seen.
+            let inside = (10..width - 10).contains(&x) && (10..height - 10).contains(&y);
+            let expected = if stroke(x, y) { value > 0.35 } else { value < 0.4 };
+            assert!(expected || !inside, "{x} {y}: {value}");
+        }
+    }
 }

@@ -6,7 +6,10 @@
 
 mod find;
 
+use super::Work;
 use super::light::{Strength, threshold};
+use super::redraw;
+use crate::error::Result;
 use find::find;
 
 /// How many times as long as wide an image may be that lines are looked for in.
@@ -26,25 +29,31 @@ const LEAST_SPREAD: f32 = 0.03;
 /// Directions in which ink may cross a line, as columns for each row.
 const CROSSINGS: [f32; 7] = [0.0, -0.5, 0.5, -1.0, 1.0, -1.5, 1.5];
 
-/// The strengths without the lines of the paper; where no ink would be left, with them. Ink has at least `level`, and
+/// The strengths without the lines of the paper; `None` without such lines, or where no ink would be left. Ink has at least `level`, and
 /// strokes are about `pen` pixels wide. A strip of paper keeps its lines: they are not worth the search along it.
-pub fn without_lines(strength: &Strength, level: f32, pen: f32) -> Strength {
+pub fn without_lines(strength: &Strength, level: f32, pen: f32, work: &Work) -> Result<Option<Strength>> {
     let (width, height) = (strength.width, strength.height);
     if width.max(height) > LONGEST * width.min(height) {
-        return strength.clone();
+        return Ok(None);
     }
     let turned = turned(strength);
     let visible = VISIBLE * level;
-    let across = Ruling::new(strength, find(strength, visible, pen), pen);
-    let down = Ruling::new(&turned, find(&turned, visible, pen), pen);
+    let across = find(strength, visible, pen, work)?;
+    let down = find(&turned, visible, pen, work)?;
+    if across.is_empty() && down.is_empty() {
+        return Ok(None);
+    }
+    let across = Ruling::new(strength, across, pen, work)?;
+    let down = Ruling::new(&turned, down, pen, work)?;
     // The ink's full strength shows beside the lines.
     let beside = down.erased(&self::turned(&across.erased(strength)));
-    let Some(full) = threshold(&beside).map(|level| 2.0 * level) else { return strength.clone() };
-    let cleared = if across.is_paper(full) { across.cleared(strength, full) } else { strength.clone() };
+    let Some(full) = threshold(&beside).map(|level| 2.0 * level) else { return Ok(None) };
+    let cleared =
+        if across.is_paper(full) { across.cleared(strength, full, work)? } else { strength.clone() };
     if !down.is_paper(full) {
-        return cleared;
+        return Ok(across.is_paper(full).then_some(cleared));
     }
-    self::turned(&down.cleared(&self::turned(&cleared), full))
+    Ok(Some(self::turned(&down.cleared(&self::turned(&cleared), full, work)?)))
 }
 
 /// The lines in one direction, and what they look like.
@@ -60,11 +69,12 @@ struct Ruling {
 }
 
 impl Ruling {
-    fn new(strength: &Strength, lines: Vec<Vec<f32>>, pen: f32) -> Self {
+    fn new(strength: &Strength, lines: Vec<Vec<f32>>, pen: f32, work: &Work) -> Result<Self> {
         let reach = (pen + 2.0).ceil();
         let mut ruling = Self { lines, look: Vec::new(), reach, edge: 0.0 };
         let mut seen = vec![Vec::new(); (reach * STEPS) as usize + 2];
         for line in &ruling.lines {
+            work.spend(line.len() * (2 * reach as usize + 1))?;
             for (at, distance) in ruling.around(strength, line) {
                 seen[(distance.abs() * STEPS).round() as usize].push(strength.values[at]);
             }
@@ -82,7 +92,7 @@ impl Ruling {
         let least = EDGE * ruling.darkest();
         let dark = ruling.look.iter().take_while(|look| look.0 > least).count();
         ruling.edge = dark.saturating_sub(1) as f32 / STEPS;
-        ruling
+        Ok(ruling)
     }
 
     /// The pixels around a line, and how far below its middle they are.
@@ -125,9 +135,11 @@ impl Ruling {
     }
 
     /// The strengths with the lines as a part of the ground; ink is `full` strong.
-    fn cleared(&self, strength: &Strength, full: f32) -> Strength {
+    fn cleared(&self, strength: &Strength, full: f32, work: &Work) -> Result<Strength> {
         let mut cleared = strength.clone();
         for line in &self.lines {
+            // Each pixel is looked at in all directions in which ink may cross.
+            work.spend(2 * CROSSINGS.len() * line.len() * (2 * self.reach as usize + 1))?;
             for (at, distance) in self.around(strength, line) {
                 let found = strength.values[at];
                 let (paper, spread) = self.at(distance);
@@ -139,7 +151,7 @@ impl Ruling {
                 cleared.values[at] = value.min(cleared.values[at]);
             }
         }
-        cleared
+        Ok(cleared)
     }
 
     /// What a pixel would be if the ink on both sides of its line went on straight.
@@ -178,8 +190,7 @@ fn mix(low: (f32, f32), high: (f32, f32), share: f32) -> (f32, f32) {
 /// Rows become columns.
 fn turned(strength: &Strength) -> Strength {
     let Strength { width, height, ref values } = *strength;
-    let values = (0..values.len()).map(|at| values[at % height * width + at / height]).collect();
-    Strength { width: height, height: width, values }
+    Strength { width: height, height: width, values: redraw::turned(values, width, height) }
 }
 
 #[cfg(test)]
@@ -209,7 +220,7 @@ mod tests {
     fn lines_go_and_the_ink_on_them_stays() {
         for (paper, slope) in [(0.3, 0.01), (0.6, 0.0), (0.6, 0.03), (0.6, -0.02), (0.8, 0.0), (0.8, 0.03)] {
             let (sheet, stem, bar) = sheet(paper, slope);
-            let cleared = without_lines(&sheet, 0.4, 3.0);
+            let cleared = without_lines(&sheet, 0.4, 3.0, &Work::new(&|| Ok(()))).unwrap().unwrap();
             for (at, &value) in cleared.values.iter().enumerate() {
                 let (x, y) = (at % sheet.width, at / sheet.width);
                 // Where lines are as dark as ink, a bar on one of them cannot be told from it.
@@ -226,6 +237,6 @@ mod tests {
     fn a_lone_line_as_dark_as_ink_stays() {
         let values = (0..60 * 200).map(|at| if (30..33).contains(&(at / 200)) { 0.8 } else { 0.0 }).collect();
         let bar = Strength { width: 200, height: 60, values };
-        assert_eq!(without_lines(&bar, 0.4, 3.0), bar);
+        assert_eq!(without_lines(&bar, 0.4, 3.0, &Work::new(&|| Ok(()))).unwrap(), None);
     }
 }

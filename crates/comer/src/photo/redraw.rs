@@ -4,10 +4,12 @@
 //! shapes best: soft edges show even gaps narrower than a pixel. Otherwise its centre lines are scaled by the symbol size
 //! and redrawn with a pen of 3 by 3 pixels.
 
-use super::Mask;
 use super::light::Strength;
-use super::shape::{centre_lines, stroke_width};
-use crate::components::{Component, mean_height};
+use super::parts::{Part, Parts, stroke_width};
+use super::shape::centre_lines;
+use super::{Mask, Work};
+use crate::components::mean_height;
+use crate::error::Result;
 use crate::image::Image;
 use crate::mapping::Mapping;
 
@@ -26,92 +28,154 @@ const STEEPNESS: f32 = 3.0;
 const MARGIN: usize = 13;
 /// Longest side of the result.
 const LONGEST_SIDE: f32 = 4096.0;
+/// Most pixels of the result: more are averaged away before the model reads them.
+const MOST_PIXELS: f32 = 2_000_000.0;
 
 /// The ink as a training image, and how it is mapped there; `None` without ink.
-pub fn to_training_size(mask: &Mask, strength: &Strength, level: f32) -> Option<(Image, Mapping)> {
-    let (by_height, by_width) = (scale_by_height(mask)?, STROKE_WIDTH / stroke_width(mask)?);
-    let most = (LONGEST_SIDE - 2.0 * MARGIN as f32) / mask.width.max(mask.height) as f32;
+pub fn to_training_size(
+    mask: &Mask,
+    strength: &Strength,
+    level: f32,
+    work: &Work,
+) -> Result<Option<(Image, Mapping)>> {
+    let parts = Parts::of(mask, work)?;
+    let all = vec![true; parts.list.len()];
+    let Some(pen) = parts.stroke_width(&all) else { return Ok(None) };
+    let (by_height, by_width) = (scale_by_height(&parts.list, pen), STROKE_WIDTH / pen);
+    let side = (LONGEST_SIDE - 2.0 * MARGIN as f32) / mask.width.max(mask.height) as f32;
+    let most = side.min((MOST_PIXELS / (mask.width * mask.height) as f32).sqrt());
     if (by_height / by_width).max(by_width / by_height) <= AGREEMENT {
-        scaled(mask, strength, level, (by_height * by_width).sqrt().min(most))
+        scaled(mask, &parts.list, strength, level, (by_height * by_width).sqrt().min(most), work)
     } else {
-        redrawn(mask, by_height.min(most))
+        redrawn(mask, by_height.min(most), work)
     }
 }
 
 /// The ink scaled as it is, with soft edges; `level` is what its pixels have at least. `None` without ink.
-pub fn scaled(mask: &Mask, strength: &Strength, level: f32, factor: f32) -> Option<(Image, Mapping)> {
-    let parts = mask.components();
-    let left = parts.iter().map(|part| part.columns.0).min()?;
-    let right = parts.iter().map(|part| part.columns.1).max()?;
-    let top = parts.iter().map(|part| part.rows.0).min()?;
-    let bottom = parts.iter().map(|part| part.rows.1).max()?;
-    // Beside the ink its soft edge counts, up to the half strength that ink begins with: what is stronger was removed.
-    let soft = |row: usize, column: usize| {
-        let mut rows = row.saturating_sub(EDGE)..(row + EDGE + 1).min(mask.height);
-        let columns = column.saturating_sub(EDGE)..(column + EDGE + 1).min(mask.width);
-        let at = row * mask.width + column;
-        let near =
-            mask.ink[at] || rows.any(|row| mask.ink[row * mask.width..][columns.clone()].contains(&true));
-        if near {
-            (strength.values[at] / (2.0 * level)).min(if mask.ink[at] { 1.0 } else { 0.5 })
-        } else {
-            0.0
-        }
-    };
-    let cut: Vec<f32> = (top..=bottom)
-        .flat_map(|row| (left..=right).map(move |column| (row, column)))
-        .map(|(row, column)| soft(row, column))
-        .collect();
+fn scaled(
+    mask: &Mask,
+    parts: &[Part],
+    strength: &Strength,
+    level: f32,
+    factor: f32,
+    work: &Work,
+) -> Result<Option<(Image, Mapping)>> {
+    let Some((left, right)) = span(parts.iter().map(|part| part.columns)) else { return Ok(None) };
+    let Some((top, bottom)) = span(parts.iter().map(|part| part.rows)) else { return Ok(None) };
     let (wide, high) = (right - left + 1, bottom - top + 1);
+    // Beside the ink its soft edge counts, up to the half strength that ink begins with: what is stronger was removed.
+    let near = grown(mask, EDGE);
+    let soft = |at: usize| {
+        let most = if mask.ink[at] { 1.0 } else { 0.5 };
+        if near[at] { (strength.values[at] / (2.0 * level)).min(most) } else { 0.0 }
+    };
+    let mut cut: Vec<f32> = Vec::with_capacity(wide * high);
+    for row in top..=bottom {
+        cut.extend((row * mask.width + left..=row * mask.width + right).map(soft));
+        work.spend(wide)?;
+    }
     let side = |length: usize| ((length as f32 * factor).round() as usize).max(1);
     let (across, down) = (side(wide), side(high));
-    const SAMPLES: usize = 8;
-    let source = |pixel: usize, sample: usize, pixels: usize, length: usize| {
-        let share = ((pixel * SAMPLES + sample) as f32 + 0.5) / (pixels * SAMPLES) as f32;
-        ((share * length as f32) as usize).min(length - 1)
-    };
-    // The mean of 8 by 8 samples in each pixel.
-    let mean = |at: usize| {
-        let sample = |sample: usize| {
-            let column = source(at % across, sample % SAMPLES, across, wide);
-            cut[source(at / across, sample / SAMPLES, down, high) * wide + column]
-        };
-        (0..SAMPLES * SAMPLES).map(sample).sum::<f32>() / (SAMPLES * SAMPLES) as f32
-    };
-    let means: Vec<f32> = (0..across * down).map(mean).collect();
+    // The mean over the area of each pixel: first across, then down.
+    let narrow: Vec<f32> = cut.chunks(wide).flat_map(|row| area_means(row, across)).collect();
+    work.spend(cut.len() + narrow.len())?;
+    let narrow = turned(&narrow, across, high);
+    let means: Vec<f32> = narrow.chunks(high).flat_map(|column| area_means(column, down)).collect();
+    work.spend(narrow.len() + means.len())?;
+    let means = turned(&means, down, across);
     // Half of the full strength makes a pixel ink, or what brings the strokes closest to the training images' 3 pixels.
-    let ink = |least: f32| Mask {
-        width: across,
-        height: down,
-        ink: means.iter().map(|&mean| mean >= least).collect(),
-    };
-    let off = |least: f32| stroke_width(&ink(least)).map_or(f32::INFINITY, |width| (width - 3.0).abs());
-    let middle = [0.5, 0.6, 0.4, 0.7, 0.3].into_iter().min_by(|&a, &b| off(a).total_cmp(&off(b)))?;
+    let mut best = (f32::INFINITY, 0.5);
+    for least in [0.5, 0.6, 0.4, 0.7, 0.3] {
+        let ink = means.iter().map(|&mean| mean >= least).collect();
+        let width = stroke_width(&Mask { width: across, height: down, ink }, work)?;
+        let off = width.map_or(f32::INFINITY, |width| (width - 3.0).abs());
+        if off < best.0 {
+            best = (off, least);
+        }
+    }
     let (width, height) = (across + 2 * MARGIN - 3, down + 2 * MARGIN - 3);
     let mut pixels = vec![0; width * height];
     for (at, mean) in means.into_iter().enumerate() {
-        let level = 0.5 + (mean - middle) * STEEPNESS;
+        let level = 0.5 + (mean - best.1) * STEEPNESS;
         pixels[(at / across + MARGIN - 1) * width + at % across + MARGIN - 1] =
             (level.clamp(0.0, 1.0) * 255.0).round() as u8;
     }
     let scale = [across as f64 / wide as f64, down as f64 / high as f64];
     let margin = (MARGIN - 1) as f64;
     let mapping = Mapping::new(scale, [margin - left as f64 * scale[0], margin - top as f64 * scale[1]]);
-    Some((Image::new(width, height, pixels).ok()?, mapping))
+    Ok(Some((Image::new(width, height, pixels)?, mapping)))
+}
+
+/// The first and the last of all.
+fn span(ranges: impl Iterator<Item = (usize, usize)>) -> Option<(usize, usize)> {
+    ranges.reduce(|all, range| (all.0.min(range.0), all.1.max(range.1)))
+}
+
+/// The pixels within `reach` of ink, across and down.
+pub(super) fn grown(mask: &Mask, reach: usize) -> Vec<bool> {
+    let Mask { width, height, ref ink } = *mask;
+    let mut across = vec![false; ink.len()];
+    for (row, target) in ink.chunks(width).zip(across.chunks_mut(width)) {
+        for offset in 0..(reach + 1).min(width) {
+            target[offset..].iter_mut().zip(row).for_each(|(near, &ink)| *near |= ink);
+            target.iter_mut().zip(&row[offset..]).for_each(|(near, &ink)| *near |= ink);
+        }
+    }
+    let mut both = vec![false; ink.len()];
+    for (row, target) in both.chunks_mut(width).enumerate() {
+        for from in row.saturating_sub(reach)..(row + reach + 1).min(height) {
+            target.iter_mut().zip(&across[from * width..][..width]).for_each(|(near, &ink)| *near |= ink);
+        }
+    }
+    both
+}
+
+/// A line of values brought to another length: means over the stretches that the new values cover.
+fn area_means(line: &[f32], length: usize) -> impl Iterator<Item = f32> {
+    let ratio = line.len() as f32 / length as f32;
+    (0..length).map(move |at| {
+        let (start, end) = (at as f32 * ratio, (at + 1) as f32 * ratio);
+        let first = (start as usize).min(line.len() - 1);
+        let last = (end.ceil() as usize).clamp(first + 1, line.len());
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for (index, value) in line[first..last].iter().enumerate() {
+            let place = (first + index) as f32;
+            let weight = (end.min(place + 1.0) - start.max(place)).max(0.0);
+            sum += weight * value;
+            weights += weight;
+        }
+        if weights > 0.0 { sum / weights } else { line[first] }
+    })
+}
+
+/// Rows become columns.
+pub(super) fn turned(values: &[f32], width: usize, height: usize) -> Vec<f32> {
+    const BLOCK: usize = 16;
+    let mut result = vec![0.0; values.len()];
+    for top in (0..height).step_by(BLOCK) {
+        for left in (0..width).step_by(BLOCK) {
+            for row in top..(top + BLOCK).min(height) {
+                for column in left..(left + BLOCK).min(width) {
+                    result[column * height + row] = values[row * width + column];
+                }
+            }
+        }
+    }
+    result
 }
 
 /// The centre lines of the ink, scaled and drawn with the training images' pen; `None` without ink.
-pub fn redrawn(mask: &Mask, factor: f32) -> Option<(Image, Mapping)> {
-    let lines = centre_lines(mask);
+fn redrawn(mask: &Mask, factor: f32, work: &Work) -> Result<Option<(Image, Mapping)>> {
+    let lines = centre_lines(mask, work)?;
     let points: Vec<(usize, usize)> = (0..lines.ink.len())
         .filter(|&at| lines.ink[at])
         .map(|at| (at % mask.width, at / mask.width))
         .collect();
-    let left = points.iter().map(|point| point.0).min()?;
-    let top = points.iter().map(|point| point.1).min()?;
+    let Some((left, right)) = span(points.iter().map(|point| (point.0, point.0))) else { return Ok(None) };
+    let Some((top, bottom)) = span(points.iter().map(|point| (point.1, point.1))) else { return Ok(None) };
     let scale = |value: usize, least: usize| ((value - least) as f32 * factor).round() as usize + MARGIN;
-    let width = scale(points.iter().map(|point| point.0).max()?, left) + MARGIN;
-    let height = scale(points.iter().map(|point| point.1).max()?, top) + MARGIN;
+    let width = scale(right, left) + MARGIN;
+    let height = scale(bottom, top) + MARGIN;
     let mut pixels = vec![0; width * height];
     let mut dot = |x: usize, y: usize| {
         for row in y - 1..y + 2 {
@@ -119,6 +183,7 @@ pub fn redrawn(mask: &Mask, factor: f32) -> Option<(Image, Mapping)> {
         }
     };
     for &(x, y) in &points {
+        work.spend(1)?;
         let from = (scale(x, left), scale(y, top));
         dot(from.0, from.1);
         // Neighbours to the right and below; those to the left and above have drawn their line here.
@@ -141,16 +206,48 @@ pub fn redrawn(mask: &Mask, factor: f32) -> Option<(Image, Mapping)> {
     // The middle of a pixel goes to the middle of one.
     let offset = |least: usize| MARGIN as f64 + 0.5 - (least as f64 + 0.5) * f64::from(factor);
     let mapping = Mapping::new([f64::from(factor); 2], [offset(left), offset(top)]);
-    Some((Image::new(width, height, pixels).ok()?, mapping))
+    Ok(Some((Image::new(width, height, pixels)?, mapping)))
 }
 
-/// What brings the symbols to the size of those of the training images; `None` without ink.
-pub fn scale_by_height(mask: &Mask) -> Option<f32> {
-    let pen = stroke_width(mask)?;
-    let size = |part: &Component| {
-        let side = |(first, last): (usize, usize)| f64::from(((last - first + 1) as f32 - pen).max(0.0));
-        (side(part.columns), side(part.rows))
-    };
-    let mean = mean_height(&mask.components().iter().map(size).collect::<Vec<_>>()) as f32;
-    Some(if mean > 0.0 { MEAN_HEIGHT / mean } else { STROKE_WIDTH / pen })
+/// What brings the symbols to the size of those of the training images.
+fn scale_by_height(parts: &[Part], pen: f32) -> f32 {
+    let side = |length: usize| f64::from((length as f32 - pen).max(0.0));
+    let sizes: Vec<(f64, f64)> = parts.iter().map(|part| (side(part.width()), side(part.height()))).collect();
+    let mean = mean_height(&sizes) as f32;
+    if mean > 0.0 { MEAN_HEIGHT / mean } else { STROKE_WIDTH / pen }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_cover_the_whole_line() {
+        let line = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+        for (length, expected) in
+            [(1, vec![2.5]), (2, vec![1.0, 4.0]), (4, vec![1.0 / 3.0, 5.0 / 3.0, 10.0 / 3.0, 14.0 / 3.0])]
+        {
+            let found: Vec<f32> = area_means(&line, length).collect();
+            assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5), "{found:?}");
+        }
+        assert_eq!(area_means(&[1.0, 3.0], 4).collect::<Vec<_>>(), [1.0, 1.0, 3.0, 3.0]);
+    }
+
+    #[test]
+    fn ink_grows_by_its_reach() {
+        let mut ink = vec![false; 9 * 7];
+        ink[3 * 9 + 1] = true;
+        let near = grown(&Mask { width: 9, height: 7, ink }, 2);
+        for (at, near) in near.into_iter().enumerate() {
+            assert_eq!(near, (0..4).contains(&(at % 9)) && (1..6).contains(&(at / 9)), "{at}");
+        }
+    }
+
+    #[test]
+    fn rows_become_columns() {
+        let values: Vec<f32> = (0..35 * 20).map(|at| at as f32).collect();
+        let other = turned(&values, 35, 20);
+        assert_eq!((other[1], other[20]), (35.0, 1.0));
+        assert_eq!(turned(&other, 20, 35), values);
+    }
 }

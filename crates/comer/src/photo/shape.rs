@@ -1,13 +1,22 @@
-//! What the ink is like: its connected parts, its centre lines, how wide its strokes are.
+//! What belongs to the ink by its shape: no specks, no edges of tables or shadows; and its centre lines.
 
-use super::Mask;
-use crate::components::Component;
+use super::parts::{Part, Parts};
+use super::{Mask, Work};
+use crate::error::Result;
 
 /// A connected part is a speck when it has less ink than this share of a square as wide as a stroke.
 const SPECK: f32 = 0.4;
+/// A part in strokes this many times as wide as those of the pen is no writing.
+const THICK: f32 = 2.5;
+/// Pixels of a part, in squares as wide as a stroke, from which its strokes can be measured.
+const MEASURABLE: f32 = 20.0;
+/// Share of the image's side within which a part counts as being at the edge.
+const AT_EDGE: f32 = 0.01;
+/// Share of the image's side from which a straight line along it is no writing, if it is at the edge.
+const LONG: f32 = 0.3;
 
-/// The centre lines of the ink, one pixel wide: Zhang and Suen's thinning.
-pub fn centre_lines(mask: &Mask) -> Mask {
+/// The centre lines of the ink, one pixel wide: Guo and Hall's thinning, which keeps thin diagonals.
+pub fn centre_lines(mask: &Mask, work: &Work) -> Result<Mask> {
     let Mask { width, height, ref ink } = *mask;
     // A border of one pixel makes bounds checks on neighbours unnecessary.
     let stride = width + 2;
@@ -25,103 +34,95 @@ pub fn centre_lines(mask: &Mask) -> Mask {
         -1,
         -1 - stride as isize,
     ];
-    let mut left: Vec<usize> = (0..thin.len()).filter(|&at| thin[at]).collect();
-    loop {
-        let before = left.len();
-        for second in [false, true] {
-            let removable = |thin: &[bool], at: usize| {
-                let neighbours = around.map(|offset| thin[at.wrapping_add_signed(offset)]);
-                let count = neighbours.iter().filter(|&&ink| ink).count();
-                let steps = (0..8).filter(|&side| !neighbours[side] && neighbours[(side + 1) % 8]).count();
-                let [north, _, east, _, south, _, west, _] = neighbours;
-                let open = if second {
-                    !(north && west && (east || south))
-                } else {
-                    !(east && south && (north || west))
-                };
-                (2..=6).contains(&count) && steps == 1 && open
-            };
-            let candidates: Vec<usize> = left.iter().copied().filter(|&at| removable(&thin, at)).collect();
-            // Asked again after those before it went: all at once, the last four pixels of a dot would go too.
-            for at in candidates {
-                thin[at] = !removable(&thin, at);
+    // A pixel has to be asked only while its neighbours change: once for each half of a step.
+    let mut asked: Vec<usize> = (0..thin.len()).filter(|&at| thin[at]).collect();
+    let mut changed: [Vec<usize>; 2] = [asked.clone(), Vec::new()];
+    let mut listed = vec![false; thin.len()];
+    work.spend(thin.len())?;
+    for half in 0.. {
+        let second = half % 2 == 1;
+        let removable = |thin: &[bool], at: usize| {
+            let neighbours = around.map(|offset| thin[at.wrapping_add_signed(offset)]);
+            let [n, ne, e, se, south, sw, w, nw] = neighbours;
+            let count = |sides: [bool; 4]| sides.into_iter().filter(|&side| side).count();
+            let runs = count([!n && (ne || e), !e && (se || south), !south && (sw || w), !w && (nw || n)]);
+            let pairs = count([nw || n, ne || e, se || south, sw || w]);
+            let pairs = pairs.min(count([n || ne, e || se, south || sw, w || nw]));
+            let kept = if second { (n || ne || !se) && e } else { (south || sw || !nw) && w };
+            runs == 1 && (2..=3).contains(&pairs) && !kept
+        };
+        work.spend(8 * asked.len())?;
+        let removed: Vec<usize> =
+            asked.iter().copied().filter(|&at| thin[at] && removable(&thin, at)).collect();
+        removed.iter().for_each(|&at| thin[at] = false);
+        let mut next = Vec::new();
+        for at in removed.into_iter().flat_map(|at| around.map(|offset| at.wrapping_add_signed(offset))) {
+            if thin[at] && !listed[at] {
+                listed[at] = true;
+                next.push(at);
             }
-            left.retain(|&at| thin[at]);
         }
-        if left.len() == before {
+        next.iter().for_each(|&at| listed[at] = false);
+        // Those that changed in this half and in the one before it are asked in the next, in the order of rows.
+        changed = [next, std::mem::take(&mut changed[0])];
+        asked = changed.concat();
+        asked.sort_unstable();
+        asked.dedup();
+        if asked.is_empty() {
             break;
         }
     }
     let ink = (0..ink.len()).map(|at| thin[(at / width + 1) * stride + at % width + 1]).collect();
-    Mask { width, height, ink }
+    Ok(Mask { width, height, ink })
 }
 
-/// Width of the pen in pixels; `None` without ink. Strokes that run across or down show it: there the shorter of the
-/// runs of ink through a pixel, across and down, is the pen's width, and elsewhere it is longer. So the low end of the
-/// shorter runs is taken, without the lowest tenth, which is noise.
-pub fn stroke_width(mask: &Mask) -> Option<f32> {
-    let mut shorter: Vec<u32> = vec![u32::MAX; mask.ink.len()];
-    let mut measure = |lines: usize, length: usize, at: &dyn Fn(usize, usize) -> usize| {
-        for line in 0..lines {
-            let mut start = 0;
-            for place in 0..=length {
-                if place == length || !mask.ink[at(line, place)] {
-                    for inside in start..place {
-                        let run = &mut shorter[at(line, inside)];
-                        *run = (*run).min((place - start) as u32);
-                    }
-                    start = place + 1;
-                }
-            }
+/// The width of the strokes of those parts that hold most of the ink, whatever the number of specks.
+pub fn main_stroke_width(parts: &Parts, counted: &[bool]) -> Option<f32> {
+    let mut order: Vec<usize> = (0..parts.list.len()).filter(|&part| counted[part]).collect();
+    order.sort_by_key(|&part| std::cmp::Reverse(parts.list[part].pixels));
+    let total: usize = order.iter().map(|&part| parts.list[part].pixels).sum();
+    let (mut held, mut large) = (0, vec![false; parts.list.len()]);
+    for part in order {
+        if held >= total.div_ceil(2) {
+            break;
         }
+        held += parts.list[part].pixels;
+        large[part] = true;
+    }
+    parts.stroke_width(&large)
+}
+
+/// Which of the counted parts are no specks, judged by the width of the strokes.
+pub fn without_specks(parts: &Parts, counted: &[bool]) -> Vec<bool> {
+    let Some(width) = main_stroke_width(parts, counted) else { return counted.to_vec() };
+    let written = |part: &Part| part.pixels as f32 >= SPECK * width * width;
+    parts.list.iter().zip(counted).map(|(part, &counted)| counted && written(part)).collect()
+}
+
+/// Which parts are writing, and not edges of tables and shadows, punch holes, margin lines and other dark things.
+pub fn written(parts: &Parts, mask: &Mask, pen: f32) -> Vec<bool> {
+    let edge = |side: usize| ((side as f32 * AT_EDGE) as usize).max(1);
+    let (margin_x, margin_y) = (edge(mask.width), edge(mask.height));
+    let sides = |part: &Part| {
+        let across = part.columns.0 < margin_x || part.columns.1 + margin_x >= mask.width;
+        let down = part.rows.0 < margin_y || part.rows.1 + margin_y >= mask.height;
+        (across, down)
     };
-    measure(mask.height, mask.width, &|row, column| row * mask.width + column);
-    measure(mask.width, mask.height, &|column, row| row * mask.width + column);
-    let mut runs: Vec<u32> = shorter.into_iter().filter(|&run| run != u32::MAX).collect();
-    runs.sort_unstable();
-    let low = &runs[runs.len() / 10..runs.len() * 3 / 10];
-    let low = if low.is_empty() { &runs[..] } else { low };
-    (!low.is_empty()).then(|| low.iter().sum::<u32>() as f32 / low.len() as f32)
-}
-
-/// The ink without specks, whose size is judged by the width of the strokes.
-pub fn without_specks(mask: &Mask) -> Mask {
-    let mut parts = mask.components();
-    // The parts that hold most of the ink say how wide its strokes are, whatever the number of specks.
-    parts.sort_by_key(|part| std::cmp::Reverse(part.pixels.len()));
-    let total: usize = parts.iter().map(|part| part.pixels.len()).sum();
-    let mut held = 0;
-    let large = parts.iter().take_while(|part| {
-        let wanted = held < total / 2;
-        held += part.pixels.len();
-        wanted
-    });
-    let Some(width) = stroke_width(&of_parts(mask, large)) else { return mask.clone() };
-    of_parts(mask, parts.iter().filter(|part| part.pixels.len() as f32 >= SPECK * width * width))
-}
-
-/// The ink without the edges of tables, shadows and other large dark things that reach into the image.
-pub fn without_borders(mask: &Mask, stroke_width: f32) -> Mask {
-    let foreign = |part: &Component| {
-        let touches = part.columns.0 == 0
-            || part.rows.0 == 0
-            || part.columns.1 + 1 == mask.width
-            || part.rows.1 + 1 == mask.height;
-        // A part with little ink cannot be thick; the many ends of paper lines need no measuring.
-        let large = part.pixels.len() as f32 > 20.0 * stroke_width * stroke_width;
-        let thick = |part| {
-            self::stroke_width(&of_parts(mask, [part])).is_some_and(|width| width > 2.5 * stroke_width)
-        };
-        touches && large && thick(part)
+    let large = |part: &Part| part.pixels as f32 > MEASURABLE * pen * pen;
+    let measured: Vec<bool> =
+        parts.list.iter().map(|part| large(part) && sides(part) != (false, false)).collect();
+    let widths = parts.stroke_widths(&measured);
+    let foreign = |(part, (&measured, &width)): (&Part, (&bool, &f32))| {
+        let (across, down) = sides(part);
+        let long = |length: usize, side: usize| length as f32 > LONG * side as f32;
+        let line = |length: usize, breadth: usize| length > 12 * breadth;
+        // A line down the page that reaches its edge, or one along an edge.
+        let upright = down && long(part.height(), mask.height) && line(part.height(), part.width());
+        let beside = across && long(part.height(), mask.height) && line(part.height(), part.width());
+        let level = down && !across && long(part.width(), mask.width) && line(part.width(), part.height());
+        (measured && width > THICK * pen) || upright || beside || level
     };
-    of_parts(mask, mask.components().iter().filter(|part| !foreign(part)))
-}
-
-/// A mask of the same size with the ink of some parts only.
-fn of_parts<'a>(mask: &Mask, parts: impl IntoIterator<Item = &'a Component>) -> Mask {
-    let mut ink = vec![false; mask.ink.len()];
-    parts.into_iter().flat_map(|part| &part.pixels).for_each(|&at| ink[at] = true);
-    Mask { width: mask.width, height: mask.height, ink }
+    parts.list.iter().zip(measured.iter().zip(&widths)).map(|part| !foreign(part)).collect()
 }
 
 #[cfg(test)]
@@ -130,12 +131,40 @@ mod tests {
 
     #[test]
     fn thinning_keeps_every_part() {
+        let work = Work::new(&|| Ok(()));
         for side in 1..9 {
             let inside = |at: usize| (2..2 + side).contains(&(at % 12)) && (2..2 + side).contains(&(at / 12));
             let square = Mask { width: 12, height: 12, ink: (0..144).map(inside).collect() };
-            let lines = centre_lines(&square);
-            assert_eq!(lines.components().len(), 1, "a square of {side}");
-            assert!(lines.ink.iter().filter(|&&ink| ink).count() <= side, "a square of {side}");
+            let lines = centre_lines(&square, &work).unwrap();
+            assert_eq!(Parts::of(&lines, &work).unwrap().list.len(), 1, "a square of {side}");
+            assert_eq!(lines.ink.iter().filter(|&&ink| ink).count(), 1, "a square of {side}");
         }
+    }
+
+    #[test]
+    fn thinning_keeps_the_length_of_diagonals() {
+        for pen in 1..5 {
+            let mut ink = vec![false; 80 * 80];
+            for step in 0..60 {
+                for cell in 0..pen * pen {
+                    ink[(10 + step + cell / pen) * 80 + 10 + step + cell % pen] = true;
+                }
+            }
+            let lines = centre_lines(&Mask { width: 80, height: 80, ink }, &Work::new(&|| Ok(()))).unwrap();
+            let rows = lines.ink.chunks(80).filter(|row| row.contains(&true)).count();
+            assert!(rows + 2 * pen >= 60, "a pen of {pen} leaves {rows} of 60 rows");
+        }
+    }
+
+    #[test]
+    fn thinning_a_solid_square_costs_no_more_than_its_pixels() {
+        let cost = |side: usize| {
+            let work = Work::new(&|| Ok(()));
+            let square = Mask { width: side, height: side, ink: vec![true; side * side] };
+            centre_lines(&square, &work).unwrap();
+            work.spent() as f64 / (side * side) as f64
+        };
+        let (small, large) = (cost(100), cost(400));
+        assert!(large < 1.2 * small, "{large} visits of each pixel, {small} in a smaller square");
     }
 }

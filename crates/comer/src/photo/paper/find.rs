@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use super::super::Work;
 use super::super::light::Strength;
+use crate::error::Result;
 
 /// Steepest line, as rise over run: paper is seldom photographed more askew.
 const STEEPEST: f32 = 0.06;
@@ -18,6 +20,16 @@ const AROUND: usize = 4;
 const INKLESS: f32 = 1.3;
 /// Rows that a line may be off a straight one.
 const BEND: f32 = 0.75;
+/// Where more of the image is dark, it shows no paper.
+const DARKEST: f32 = 0.45;
+/// Visits of pixels, for each pixel, that the search may take; an image that needs more shows no paper.
+const MOST_VISITS: usize = 10;
+/// More lines than any paper has.
+const MOST_LINES: usize = 160;
+/// Places where a line may be, for each line that there may be.
+const MOST_PLACES: usize = 100 * MOST_LINES;
+/// Columns from one that a line is measured in to the next.
+const SPARSE: usize = 4;
 
 /// A line that begins `start` rows down at the left edge and falls by `slope` for each column.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,35 +63,57 @@ impl Line {
 /// Lines from edge to edge whose pixels have at least a strength of `visible`, no two of them within `pen` pixels. Lines
 /// that leave the image above or below count where whole ones run the same way. Gives the row of the middle of each line
 /// in every column, to a fraction of a pixel.
-pub(super) fn find(strength: &Strength, visible: f32, pen: f32) -> Vec<Vec<f32>> {
+pub(super) fn find(strength: &Strength, visible: f32, pen: f32, work: &Work) -> Result<Vec<Vec<f32>>> {
     let Strength { width, height, ref values } = *strength;
     // One pixel up or down allows for lines that are not quite straight.
     let dark = |at: usize| values.get(at).is_some_and(|&value| value >= visible);
     let near: Vec<bool> = (0..values.len())
         .map(|at| dark(at) || (at >= width && dark(at - width)) || dark(at + width))
         .collect();
-    let seen = |line: Line, columns: Range<usize>| {
-        let length = columns.len().div_ceil(2).max(1) as f32;
-        let met =
-            |column: &usize| near[(line.row(*column).round() as usize).min(height - 1) * width + column];
-        columns.step_by(2).filter(met).count() as f32 / length >= LEAST_SEEN
+    work.spend(3 * values.len())?;
+    if near.iter().filter(|&&near| near).count() as f32 > DARKEST * values.len() as f32 {
+        return Ok(Vec::new());
+    }
+    let mut visits = 0;
+    let mut seen = |line: Line, columns: Range<usize>| {
+        let length = columns.len().div_ceil(2).max(1);
+        // What may be missed, rounded as the share of what is seen is.
+        let mut misses = length - (LEAST_SEEN * length as f32).ceil() as usize;
+        for column in columns.step_by(2) {
+            visits += 1;
+            if !near[(line.row(column).round() as usize).min(height - 1) * width + column] {
+                if misses == 0 {
+                    return (false, visits);
+                }
+                misses -= 1;
+            }
+        }
+        (true, visits)
     };
     let rise = (STEEPEST * width as f32 / 2.0).ceil() as isize;
     let end = (END * width as f32).ceil() as usize;
     let mut found: Vec<(bool, f32, Line)> = Vec::new();
+    let mut before = 0;
     for step in -rise..=rise {
         let slope = step as f32 * 2.0 / width as f32;
         for start in -2 * rise..height as isize + 2 * rise {
             let line = Line { start: start as f32, slope };
             let inside = line.inside(width, height);
             let Range { start: first, end: last } = inside;
+            if inside.len() < end {
+                continue;
+            }
             // The ends first: hardly any place but a line of the paper passes.
-            if inside.len() >= end
-                && seen(line, first..first + end)
-                && seen(line, last - end..last)
-                && seen(line, inside.clone())
-            {
+            let met = seen(line, first..first + end).0 && seen(line, last - end..last).0;
+            let (met, visits) = if met { seen(line, inside.clone()) } else { (false, seen(line, 0..0).1) };
+            work.spend(visits - before)?;
+            before = visits;
+            if met {
+                work.spend(inside.len())?;
                 found.push((inside.len() == width, darkness(strength, line, f32::INFINITY), line));
+            }
+            if visits > MOST_VISITS * values.len() || found.len() > MOST_PLACES {
+                return Ok(Vec::new());
             }
         }
     }
@@ -103,15 +137,23 @@ pub(super) fn find(strength: &Strength, visible: f32, pen: f32) -> Vec<Vec<f32>>
             continue;
         }
         lines.push(line);
+        if lines.len() > MOST_LINES {
+            return Ok(Vec::new());
+        }
     }
-    lines.into_iter().map(|line| tracked(strength, fitted(strength, line), pen)).collect()
+    let mut rows = Vec::with_capacity(lines.len());
+    for line in lines {
+        work.spend(100 * width)?;
+        rows.push(tracked(strength, fitted(strength, line), pen));
+    }
+    Ok(rows)
 }
 
 /// The darkest line near a line, to a fraction of a pixel.
 fn fitted(strength: &Strength, line: Line) -> Line {
     let width = strength.width as f32;
     // Ink beside the line counts no more than the line.
-    let columns = line.inside(strength.width, strength.height);
+    let columns = line.inside(strength.width, strength.height).step_by(SPARSE);
     let most = middle(columns.map(|column| around(strength, line, column)).collect());
     let mut best = (darkness(strength, line, most), line);
     for start in -6..=6 {
@@ -179,7 +221,7 @@ fn tracked(strength: &Strength, line: Line, pen: f32) -> Vec<f32> {
 
 /// The strength along a line, where each column counts up to `most`.
 fn darkness(strength: &Strength, line: Line, most: f32) -> f32 {
-    let columns = line.inside(strength.width, strength.height);
+    let columns = line.inside(strength.width, strength.height).step_by(SPARSE);
     columns.map(|column| around(strength, line, column).min(most)).sum()
 }
 

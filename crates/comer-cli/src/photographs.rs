@@ -1,0 +1,142 @@
+//! Evaluates the photographs of `comer data photograph`: which formulas are found, and how they are read.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use comer::internal::SearchConfig;
+use comer::{Input, InputOptions, RecognizeOptions, Recognizer};
+use comer_train::stroke_set::Record;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::output::Progress;
+use crate::reading::{self, Formulas};
+
+/// A box that shares this much of its area with the true one is found.
+const FOUND: f64 = 0.7;
+
+/// A line of truth.jsonl.
+#[derive(Deserialize)]
+struct Truth {
+    name: String,
+    formulas: Vec<TrueFormula>,
+}
+
+#[derive(Deserialize)]
+struct TrueFormula {
+    #[serde(rename = "box")]
+    bounds: [f64; 4],
+    record: Record,
+}
+
+/// The figures of a set of photographs.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct PhotographReport {
+    /// Photographs.
+    pub photographs: usize,
+    /// Formulas on them.
+    pub formulas: usize,
+    /// Formulas whose box was found.
+    pub found: usize,
+    /// Boxes that are no formula's.
+    pub other: usize,
+    /// Formulas that were read without an error in a token.
+    pub right: usize,
+    /// Formulas that were read without an error when their ink was drawn directly.
+    pub drawn_right: usize,
+}
+
+impl PhotographReport {
+    fn add(self, other: Self) -> Self {
+        Self {
+            photographs: self.photographs + other.photographs,
+            formulas: self.formulas + other.formulas,
+            found: self.found + other.found,
+            other: self.other + other.other,
+            right: self.right + other.right,
+            drawn_right: self.drawn_right + other.drawn_right,
+        }
+    }
+
+    /// The figures as text.
+    pub fn text(&self) -> String {
+        let share = |count: usize| 100.0 * count as f64 / self.formulas.max(1) as f64;
+        format!(
+            "{} photographs of {} formulas\nboxes found      {:>9.2} %, and {} others\ntoken match      {:>9.2} %\nink drawn        {:>9.2} %\n",
+            self.photographs,
+            self.formulas,
+            share(self.found),
+            self.other,
+            share(self.right),
+            share(self.drawn_right),
+        )
+    }
+}
+
+/// Reads the photographs of a folder; `several` says whether they may show more than one formula.
+pub fn evaluate(
+    recognizer: &Recognizer,
+    folder: &Path,
+    take: Option<usize>,
+    search: &SearchConfig,
+    several: bool,
+) -> Result<PhotographReport> {
+    let path = folder.join("truth.jsonl");
+    let text = comer_files::read_text(&path).with_context(|| path.display().to_string())?;
+    let parse = |(number, line): (usize, &str)| {
+        serde_json::from_str(line).with_context(|| format!("{}, line {}", path.display(), number + 1))
+    };
+    let truths: Vec<Truth> = text.lines().enumerate().map(parse).collect::<Result<_>>()?;
+    if truths.is_empty() {
+        bail!("{}: expected at least one photograph", path.display());
+    }
+    let step = take.map_or(1, |take| truths.len().div_ceil(take));
+    let truths: Vec<Truth> = truths.into_iter().step_by(step).collect();
+    let options = RecognizeOptions::new().search(search.clone()).threads(1);
+    let progress = Progress::new(truths.len());
+    let one = |truth: &Truth| -> Result<PhotographReport> {
+        if !comer_files::is_inside(&truth.name) {
+            bail!("{}: the name {:?} leads out of the folder", path.display(), truth.name);
+        }
+        let file = folder.join(&truth.name);
+        let bytes = comer_files::read(&file, comer_files::limit::INPUT)
+            .with_context(|| file.display().to_string())?;
+        let formulas = if several { Formulas::All } else { Formulas::One };
+        let inputs = reading::prepare(&bytes, &InputOptions::new(), formulas)
+            .map_or_else(|_| Vec::new(), |found| found.0);
+        let mut report =
+            PhotographReport { photographs: 1, formulas: truth.formulas.len(), ..Default::default() };
+        let mut matched = vec![false; inputs.len()];
+        for formula in &truth.formulas {
+            let right = |input: Input| {
+                let read = reading::read(recognizer, input, &options);
+                read.is_ok_and(|read| read.recognition.best.tokenized() == formula.record.tokens)
+            };
+            let shares = inputs.iter().map(|input| overlap(input, formula.bounds));
+            let best = shares.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
+            if let Some((at, share)) = best {
+                report.found += usize::from(share >= FOUND);
+                if share > 0.3 && !matched[at] {
+                    matched[at] = true;
+                    report.right += usize::from(right(inputs[at].clone()));
+                }
+            }
+            let ink = formula.record.ink().map_err(anyhow::Error::msg)?;
+            report.drawn_right += usize::from(right(Input::from_ink(ink)?));
+        }
+        report.other = matched.iter().filter(|matched| !**matched).count();
+        progress.advance();
+        Ok(report)
+    };
+    let reports: Vec<PhotographReport> = truths.par_iter().with_max_len(1).map(one).collect::<Result<_>>()?;
+    Ok(reports.into_iter().fold(PhotographReport::default(), PhotographReport::add))
+}
+
+/// The area that the box of an input and another share, over that of both together.
+fn overlap(input: &Input, [left, top, right, bottom]: [f64; 4]) -> f64 {
+    let own = input.bounds();
+    let width = (own.right.min(right) - own.left.max(left)).max(0.0);
+    let height = (own.bottom.min(bottom) - own.top.max(top)).max(0.0);
+    let area = (own.right - own.left) * (own.bottom - own.top) + (right - left) * (bottom - top);
+    width * height / (area - width * height).max(1e-9)
+}
