@@ -108,10 +108,7 @@ pub fn clean_all(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cl
     }
     let nothing = || nothing(grey);
     let (mut small, mut mapping) = light::shrink(grey, work)?;
-    // Scans are sharp, but ball pens leave gaps; in photographs, what is faint may be anything.
-    let mut grain = Grain::SCAN;
     if let Some(corners) = page::find(&small, work)? {
-        grain = Grain::PHOTOGRAPH;
         let (flat, straight) = page::straightened(&small, corners, work)?;
         (small, mapping) = (flat, mapping.then(straight));
     }
@@ -134,7 +131,6 @@ pub fn clean_all(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cl
         if let Some(cleared) = paper::without_lines(&strength, level, pen, work)? {
             strength = cleared;
             counted = pen_width(&strength, work)?;
-            grain = Grain::PHOTOGRAPH;
         }
     }
     let (pen, (parts, written)) = counted.ok_or_else(nothing)?;
@@ -152,7 +148,7 @@ pub fn clean_all(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cl
         let mut own = vec![false; parts.list.len()];
         group.iter().for_each(|&at| own[kept[at]] = true);
         let Some(bounds) = group.iter().map(|&at| extents[at]).reduce(Extent::join) else { continue };
-        let look = Look { strength: &strength, parts: &parts, pen, grain, mapping };
+        let look = Look { strength: &strength, parts: &parts, pen, grain: Grain::PHOTOGRAPH, mapping };
         formulas.extend(formula(&look, &own, bounds, work)?);
     }
     if formulas.is_empty() { Err(nothing()) } else { Ok(formulas) }

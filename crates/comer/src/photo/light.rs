@@ -42,8 +42,6 @@ pub struct Grain {
 impl Grain {
     /// Blurred by a lens, with shadows and lines of the paper.
     pub const PHOTOGRAPH: Self = Self { sharpening: 2.0, faintest: 1.0 };
-    /// Sharp, on even paper. Chosen on scans of the training data.
-    pub const SCAN: Self = Self { sharpening: 0.7, faintest: 0.64 };
 }
 
 /// How strongly each pixel is ink, from 0 for the ground to 1.
