@@ -199,9 +199,12 @@ impl Recognizer {
 
     fn candidate(&self, answer: &Answer) -> Candidate {
         let token = |(index, &id): (usize, &TokenId)| {
-            let confidence = answer.token_confidence(index);
-            let calibrated = self.calibration.map_or(confidence, |own| own.token.apply(confidence, 1));
-            (id > EOS).then(|| Token::new(self.vocab.token(id).unwrap_or_default(), calibrated))
+            let confidence = match (self.calibration, answer.token_confidence(index)) {
+                // A fixed token is certain.
+                (Some(own), confidence) if confidence < 1.0 => own.token.apply(confidence, 1),
+                (_, confidence) => confidence,
+            };
+            (id > EOS).then(|| Token::new(self.vocab.token(id).unwrap_or_default(), confidence))
         };
         let tokens: Vec<Token> = answer.tokens.iter().enumerate().filter_map(token).collect();
         let confidence = match self.calibration {
