@@ -80,8 +80,9 @@ pub fn is_svg(_: &[u8]) -> bool {
 const SOFT_EDGE: f32 = 2.0;
 /// Most pixels of a drawing that is taken as it is.
 const MOST_DRAWN: usize = 4_000_000;
-/// Up to this share of the first estimate, the stroke width is measured again with a narrower ground.
-const NARROWER: f32 = 0.6;
+/// Outside of these ratios to the estimate that the ground was measured with, the ground and the stroke width are measured
+/// again: too wide a ground keeps edges of shadows, too narrow a one hollows out where strokes cross.
+const AGREEMENT: (f32, f32) = (0.6, 1.25);
 /// Pixels around the ink of a drawing.
 const DRAWN_MARGIN: usize = 12;
 
@@ -118,7 +119,7 @@ pub fn clean_all(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cl
     let mut counted = None;
     for _ in 0..3 {
         let Some(found) = pen_width(&strength, work)? else { break };
-        let done = found.0 > NARROWER * pen;
+        let done = (AGREEMENT.0..AGREEMENT.1).contains(&(found.0 / pen));
         pen = found.0;
         counted = Some(found);
         if done {
