@@ -88,10 +88,11 @@ pub fn read(recognizer: &Recognizer, input: Input, options: &RecognizeOptions) -
         for quarters in 1..4 {
             let Ok(turned) = input.turned(quarters) else { continue };
             match recognizer.recognize_with(&turned, &quick) {
-                Ok(found) if found.best.confidence >= TURNED_CONFIDENCE => {
-                    if best.as_ref().is_none_or(|best| found.best.confidence > best.0) {
-                        best = Some((found.best.confidence, turned));
-                    }
+                Ok(found)
+                    if found.best.confidence >= TURNED_CONFIDENCE
+                        && best.as_ref().is_none_or(|best| found.best.confidence > best.0) =>
+                {
+                    best = Some((found.best.confidence, turned));
                 }
                 Err(error @ (Error::Cancelled | Error::DeadlineExceeded)) => return Err(error),
                 _ => {}

@@ -116,9 +116,8 @@ fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
         right.swap(column, pivot);
         for row in column + 1..3 {
             let share = matrix[row][column] / matrix[column][column];
-            for at in column..3 {
-                matrix[row][at] -= share * matrix[column][at];
-            }
+            let above = matrix[column];
+            matrix[row].iter_mut().zip(above).for_each(|(own, above)| *own -= share * above);
             right[row] -= share * right[column];
         }
     }

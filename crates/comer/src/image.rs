@@ -51,7 +51,7 @@ impl Image {
     /// The image turned clockwise by a number of quarters.
     pub fn turned(&self, quarters: usize) -> Self {
         let (width, height) = (self.width, self.height);
-        let size = if quarters % 2 == 0 { (width, height) } else { (height, width) };
+        let size = if quarters.is_multiple_of(2) { (width, height) } else { (height, width) };
         let pixel = |at: usize| {
             let (x, y) = (at % size.0, at / size.0);
             let (column, row) = match quarters % 4 {

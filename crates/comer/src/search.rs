@@ -21,7 +21,7 @@ use crate::grammar::Grammar;
 use crate::language_model::LanguageModel;
 use crate::step_decoder::StepDecoder;
 use crate::token::TokenId;
-use beam::{BeamSearch, Dropped};
+use beam::{BeamSearch, Candidate, Dropped};
 use language_score::LanguageScore;
 
 /// A formula that the search found.
@@ -120,13 +120,14 @@ pub fn search(
     let mut answers = match config.strategy {
         Strategy::Joint => {
             let (right, not_right) = sides.next().unwrap_or_else(|| (Vec::new(), Dropped::anything()));
-            let language =
-                LanguageScore::new(language_model, config, &Direction::BOTH, left.iter().chain(&right));
+            let candidates = left.iter().chain(&right).map(Candidate::score_and_length);
+            let language = LanguageScore::new(language_model, config, &Direction::BOTH, candidates);
             let found = [(left, not_right), (right, not_left)];
             rescore::rescore(decoder, config, &language, found, interrupt)?
         }
         Strategy::LeftToRight | Strategy::Greedy => {
-            let language = LanguageScore::new(language_model, config, directions, &left);
+            let candidates = left.iter().map(Candidate::score_and_length);
+            let language = LanguageScore::new(language_model, config, directions, candidates);
             left.into_iter().map(|candidate| candidate.into_answer(&language)).collect()
         }
     };

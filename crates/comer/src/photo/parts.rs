@@ -61,7 +61,7 @@ impl Parts {
                 part.columns = (part.columns.0.min(x), part.columns.1.max(x));
                 part.rows = (part.rows.0.min(y), part.rows.1.max(y));
                 part.pixels += 1;
-                if part.pixels % 4096 == 0 {
+                if part.pixels.is_multiple_of(4096) {
                     work.spend(4096)?;
                 }
                 for row in y.saturating_sub(1)..(y + 2).min(height) {

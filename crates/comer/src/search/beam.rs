@@ -29,6 +29,10 @@ impl Candidate {
         }
     }
 
+    pub(super) fn score_and_length(&self) -> (f32, usize) {
+        (self.score, self.tokens.len())
+    }
+
     pub(super) fn into_answer(self, language: &LanguageScore) -> Answer {
         let tokens = self.direction.order(&self.tokens);
         Answer {

@@ -4,7 +4,6 @@
 //! candidates instead: divided by their own lengths, longer formulas would win, since tokens such as braces are cheap. It does
 //! not take part in the search for candidates, for the same reason: prefixes of unlike lengths compete there.
 
-use super::beam::Candidate;
 use crate::config::SearchConfig;
 use crate::direction::Direction;
 use crate::language_model::LanguageModel;
@@ -19,15 +18,16 @@ pub(super) struct LanguageScore<'a> {
 }
 
 impl<'a> LanguageScore<'a> {
-    /// The directions are those of the decoder. The common length is that of the candidate with the best score.
-    pub(super) fn new<'b>(
+    /// The directions are those of the decoder. The candidates have a score and a length in tokens each; the common length is
+    /// that of the best one.
+    pub(super) fn new(
         model: Option<&'a LanguageModel>,
         config: &SearchConfig,
         directions: &'a [Direction],
-        candidates: impl IntoIterator<Item = &'b Candidate>,
+        candidates: impl Iterator<Item = (f32, usize)>,
     ) -> Self {
-        let best = candidates.into_iter().max_by(|a, b| a.score.total_cmp(&b.score));
-        let length = best.map_or(1, |best| best.tokens.len() + 1);
+        // The end counts as a token.
+        let length = candidates.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(1, |best| best.1 + 1);
         let factor = model.map_or(0.0, |model| model.weight) / (length as f32).powf(config.alpha);
         Self { model, directions, factor }
     }

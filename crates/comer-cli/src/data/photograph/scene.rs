@@ -262,7 +262,6 @@ fn ground(
 }
 
 /// Writes the lines of the page, and gives the boxes of formulas and of text.
-#[expect(clippy::type_complexity, reason = "two lists of boxes")]
 fn write(
     page: &Page,
     camera: &Camera,
