@@ -1,7 +1,7 @@
 //! Finds a sheet of paper that lies on something darker, and undoes its perspective.
 //!
 //! The image is reduced to some two hundred cells a side, and ink is filled up. Edges that are brighter on the inner side
-//! vote for straight lines ([`sides`]), and among all quadrilaterals of these lines and the edges of the image, the one is
+//! vote for straight lines (`sides`), and among all quadrilaterals of these lines and the edges of the image, the one is
 //! taken whose sides are best seen and that holds most. Shadows do not matter: only the contrast along each side counts.
 
 mod sides;
