@@ -1,6 +1,7 @@
 //! `comer data photograph`: synthetic photographs of pages with handwritten formulas, with the truth.
 
 mod page;
+mod random;
 mod scene;
 
 use std::path::PathBuf;
@@ -17,7 +18,8 @@ use serde_json::json;
 use crate::args::ThreadArgs;
 use crate::output::{Progress, print};
 use page::Page;
-use scene::{Random, Style};
+use random::Random;
+use scene::Style;
 
 /// Photograph formulas of a stroke set: ink on paper, with a pen, light, a lens and JPEG, all from a seed.
 ///

@@ -63,13 +63,18 @@ fn a_picture_is_cropped_and_that_is_undone() {
     drop_picture(&browser, &inks, &json!({ "width": 700, "height": 800 }));
     wait_for_reading(&browser);
     let wait_for_formulas = |count: usize| {
-        let script = format!("return $('comer-ink').snapshot.reading?.formulas.length === {count};");
+        let script = format!(
+            "const {{ reading }} = $('comer-ink').snapshot;
+             return reading !== null && (reading.found?.length ?? 1) === {count};"
+        );
         browser.wait("the number of formulas", &script);
     };
     wait_for_formulas(2);
     let whole = browser.value("#latex");
-    let (from, top) =
-        (centre(&browser, ".handle:nth-of-type(3)"), centre(&browser, ".handle:nth-of-type(2)"));
+    let (from, top) = (
+        centre(&browser, ".handle[aria-label^='Bottom right']"),
+        centre(&browser, ".handle[aria-label^='Top right']"),
+    );
     let middle = (from[1] + top[1]) / 2.0;
     browser.pointer("mouse", &[from, [from[0], middle + 20.0], [from[0], middle]]);
     wait_for_formulas(1);

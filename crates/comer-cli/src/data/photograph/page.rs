@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, anyhow};
 use comer_train::stroke_set::Record;
 
-use super::scene::Random;
+use super::random::Random;
 
 /// Height of a page whose width is 1.
 pub const HEIGHT: f64 = 1.32;

@@ -1,6 +1,7 @@
 //! A page under a camera: paper, desk, pen, perspective, shadows, blur and noise.
 
 use super::page::{HEIGHT, Page, bounds};
+use super::random::{Random, hash};
 
 /// What photographs are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -13,40 +14,6 @@ pub enum Style {
     Desk,
     /// Other paper, desks, pens and shadows than those of the other styles, to test with.
     Other,
-}
-
-/// Draws from a seed: the same on every platform.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64, number: u64) -> Self {
-        Self(hash(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ hash(number)))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        hash(self.0)
-    }
-
-    /// From 0 to below 1.
-    pub fn uniform(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    pub fn between(&mut self, least: f64, most: f64) -> f64 {
-        least + (most - least) * self.uniform()
-    }
-
-    /// From 0 to `count - 1`.
-    pub fn below(&mut self, count: usize) -> usize {
-        (self.uniform() * count as f64) as usize
-    }
-}
-
-fn hash(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 /// A finished photograph, with the boxes of what is written: left, top, right, bottom.
