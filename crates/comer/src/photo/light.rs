@@ -14,6 +14,12 @@ const WIDEST: (f32, f32) = (4.0, 0.05);
 const SURROUNDING_INK: f32 = 8.0;
 /// Share of the greatest strength that ink has.
 const STRONG: f32 = 0.5;
+/// Ink of full strength has this many times the threshold at least.
+const FULL: f32 = 1.5;
+/// How many times as much ink of full strength a wider ground may show.
+const HOLLOW: usize = 2;
+/// Steps in which strengths are counted.
+const BINS: usize = 64;
 /// Least difference of ink and ground, where 1 is black on white.
 const LEAST_CONTRAST: f32 = 0.08;
 /// Stroke width, in pixels, that leaves enough room for clean edges.
@@ -93,16 +99,27 @@ pub fn dark_ink(grey: Grey, work: &Work) -> Result<Option<(Grey, f32)>> {
     let (dark, _) = shrink_by(&grey, side, work)?;
     let light = inverted(&dark);
     let widest = WIDEST.0 + WIDEST.1 * dark.width.min(dark.height) as f32;
-    let mut best: Vec<(f32, f32)> = Vec::new();
+    let mut tried: Vec<(f32, f32, [usize; BINS])> = Vec::new();
     let mut width = 2.0;
     while width <= widest {
-        let level =
-            |grey: &Grey| -> Result<f32> { Ok(threshold(&ink_strength(grey, width, work)?).unwrap_or(0.0)) };
-        best.push((level(&dark)?.max(level(&light)?), width));
+        let stronger = |grey: &Grey| -> Result<(f32, Strength)> {
+            let strength = ink_strength(grey, width, work)?;
+            Ok((threshold(&strength).unwrap_or(0.0), strength))
+        };
+        let (dark, light) = (stronger(&dark)?, stronger(&light)?);
+        let (level, strength) = if dark.0 >= light.0 { dark } else { light };
+        let mut counts = [0; BINS];
+        strength.values.iter().for_each(|value| counts[((value * BINS as f32) as usize).min(BINS - 1)] += 1);
+        tried.push((level, width, counts));
         width *= 2.0;
     }
-    let strongest = best.iter().map(|found| found.0).fold(0.0, f32::max);
-    let first = best.into_iter().find(|found| found.0 >= STRONG * strongest);
+    let strongest = tried.iter().map(|found| found.0).fold(0.0, f32::max);
+    // Too narrow a ground takes the middle of wide strokes for ground: with a wider one there would be much more ink.
+    let full = ((FULL * strongest * BINS as f32) as usize).min(BINS - 1);
+    let ink = |at: usize| tried.get(at).map_or(0, |found| found.2[full..].iter().sum::<usize>());
+    let first = (0..tried.len())
+        .find(|&at| tried[at].0 >= STRONG * strongest && HOLLOW * ink(at) >= ink(at + 1))
+        .map(|at| (tried[at].0, tried[at].1));
     let Some((level, width)) = first.filter(|_| strongest > 0.0) else { return Ok(None) };
     let is_dark = is_dark_on_light(&dark, &light, width, level, work)?;
     Ok(Some((if is_dark { grey } else { inverted(&grey) }, width * side as f32)))
