@@ -19,6 +19,17 @@ impl<R: Read> Limited<R> {
     }
 }
 
+impl Limited<File> {
+    /// The length of the file; `None` for a device or a pipe.
+    pub fn length(&self) -> Result<Option<usize>> {
+        let metadata = self.inner.metadata()?;
+        if !metadata.is_file() {
+            return Ok(None);
+        }
+        usize::try_from(metadata.len()).map(Some).map_err(Error::other)
+    }
+}
+
 impl<R: Read> Read for Limited<R> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         if self.left == 0 && !buffer.is_empty() {

@@ -2,17 +2,17 @@
 //! checksum over everything.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use crc32fast::Hasher;
-use rayon::prelude::*;
 use serde_json::{Map, Value};
 
 use crate::config::ModelConfig;
 use crate::error::{Error, Result};
 use crate::f16::{f16_to_f32, f32_to_f16};
 use crate::language_model::LanguageModel;
-use crate::safetensors::{self, View};
+use crate::safetensors::{self, Place, View};
 use crate::vocab::Vocab;
 use crate::weights::{Tensor, Weights, tensor_specs};
 
@@ -61,8 +61,15 @@ impl ModelFile {
     /// Opens and checks a model file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = comer_files::read(path, comer_files::limit::MODEL).map_err(Error::reading(path))?;
-        Self::from_bytes(&path.display().to_string(), &bytes)
+        let mut file = comer_files::open(path, comer_files::limit::MODEL).map_err(Error::reading(path))?;
+        match file.length().map_err(Error::reading(path))? {
+            Some(length) => read(&mut file, length).map_err(|reason| Error::ModelFile { name: path.display().to_string(), reason }),
+            None => {
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes).map_err(Error::reading(path))?;
+                Self::from_bytes(&path.display().to_string(), &bytes)
+            }
+        }
     }
 
     /// The model of the crate `comer-model-crohme`, licensed CC BY-NC-SA 3.0: for non-commercial use.
@@ -78,7 +85,7 @@ impl ModelFile {
 
     /// Reads and checks the bytes of a model file; `name` is used in error messages.
     pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self> {
-        read(bytes).map_err(|reason| Error::ModelFile { name: name.into(), reason })
+        read(&mut &bytes[..], bytes.len()).map_err(|reason| Error::ModelFile { name: name.into(), reason })
     }
 
     /// Checks the config, and that the weights are those of the config.
@@ -143,9 +150,10 @@ impl ModelFile {
     }
 }
 
-fn read(bytes: &[u8]) -> Result<ModelFile, String> {
-    let file = safetensors::read(bytes)?;
-    let part = |key: &str| file.metadata.get(key).ok_or_else(|| format!("its metadata lacks {key:?}"));
+/// Reads a file of `length` bytes, one tensor at a time: its bytes are hashed and widened while they are in the cache.
+fn read(reader: &mut impl Read, length: usize) -> Result<ModelFile, String> {
+    let header = safetensors::read_header(reader, length)?;
+    let part = |key: &str| header.metadata.get(key).ok_or_else(|| format!("its metadata lacks {key:?}"));
     if part("format")? != FORMAT {
         return Err(format!("its format is {:?}, expected {FORMAT:?}", part("format")?));
     }
@@ -155,25 +163,29 @@ fn read(bytes: &[u8]) -> Result<ModelFile, String> {
     config.validate().map_err(|error| error.to_string())?;
     let vocab = Vocab::new(tokens).map_err(|error| error.to_string())?;
 
-    let shapes = file.tensors.iter().map(|(name, view)| (name.as_str(), view.shape.as_slice()));
+    let shapes = header.tensors.iter().map(|place| (place.name.as_str(), place.shape.as_slice()));
     check_shapes(&config, &vocab, shapes.filter(|(name, _)| *name != LANGUAGE_MODEL).collect())?;
-    // Each tensor is hashed and widened while it is in the cache, and the hashes are joined in the order of names.
-    let read = file.tensors.par_iter().map(|(name, view)| {
+    let (mut weights, mut language_model, mut hashes) = (Weights::new(), None, BTreeMap::new());
+    let mut bytes = Vec::new();
+    for Place { name, dtype, shape, bytes: place } in &header.tensors {
+        bytes.resize(place.len(), 0);
+        reader.read_exact(&mut bytes).map_err(|error| format!("tensor {name}: {error}"))?;
+        let view = View { dtype: dtype.clone(), shape: shape.clone(), bytes: &bytes };
+        hashes.insert(name, hash_of_tensor(name, &view));
         if name == LANGUAGE_MODEL {
-            return Ok((hash_of_tensor(name, view), name, None));
+            language_model = Some(bytes.clone());
+            continue;
         }
-        let data = decode(view)
-            .ok_or_else(|| format!("tensor {name} has dtype {}, expected F32 or F16", view.dtype))?;
+        let data =
+            decode(&view).ok_or_else(|| format!("tensor {name} has dtype {dtype}, expected F32 or F16"))?;
         check_finite(name, &data)?;
-        Ok((hash_of_tensor(name, view), name, Some(Tensor { shape: view.shape.clone(), data })))
-    });
-    let read = read.collect::<Result<Vec<_>, String>>()?;
-    if part("checksum")? != &checksum(&file.metadata, read.iter().map(|(hash, ..)| hash)) {
+        weights.insert(name.clone(), Tensor { shape: shape.clone(), data });
+    }
+    if part("checksum")? != &checksum(&header.metadata, hashes.values()) {
         return Err("its checksum does not match its content: the file was damaged or edited".into());
     }
-    let weights = read.into_iter().filter_map(|(_, name, tensor)| Some((name.clone(), tensor?))).collect();
-    let language_model = file.tensors.get(LANGUAGE_MODEL).map(|view| {
-        let own = LanguageModel::from_bytes(LANGUAGE_MODEL, view.bytes)?;
+    let language_model = language_model.map(|bytes| {
+        let own = LanguageModel::from_bytes(LANGUAGE_MODEL, &bytes)?;
         own.check_vocab(&vocab).map(|()| own)
     });
     let language_model = language_model.transpose().map_err(|error| error.to_string())?;
@@ -231,10 +243,13 @@ fn encode(name: &str, data: &[f32], precision: Precision) -> Result<Vec<u8>, Str
 
 /// Weights that are not finite make answers without meaning.
 fn check_finite(name: &str, data: &[f32]) -> Result<(), String> {
-    match data.iter().position(|x| !x.is_finite()) {
-        Some(place) => Err(format!("tensor {name} has {} at {place}, expected finite numbers", data[place])),
-        None => Ok(()),
+    // Without a way out of the middle of a chunk, which keeps compilers from using vectors.
+    let finite = |chunk: &[f32]| chunk.iter().fold(true, |finite, x| finite & x.is_finite());
+    if data.chunks(1024).all(finite) {
+        return Ok(());
     }
+    let place = data.iter().position(|x| !x.is_finite()).unwrap_or_default();
+    Err(format!("tensor {name} has {} at {place}, expected finite numbers", data[place]))
 }
 
 /// CRC-32 over the metadata's parts and every tensor's name, type, shape and bytes, in the order of names.

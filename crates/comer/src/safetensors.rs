@@ -4,6 +4,8 @@
 //! `safetensors` checks it in the tests.
 
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +50,7 @@ struct Header {
 }
 
 /// The bytes of an element, for the types that are known here.
-fn size(dtype: &str) -> Option<usize> {
+fn element_size(dtype: &str) -> Option<usize> {
     Some(match dtype {
         "BOOL" | "U8" | "I8" => 1,
         "F16" | "BF16" | "U16" | "I16" => 2,
@@ -61,45 +63,77 @@ fn size(dtype: &str) -> Option<usize> {
 /// Reads a file. The tensors must fill the space after the header without gaps or overlaps, so that nothing is hidden in
 /// it.
 pub fn read(bytes: &[u8]) -> Result<File<'_>, String> {
+    let mut reader = bytes;
+    let header = read_header(&mut reader, bytes.len())?;
+    let views = header.tensors.into_iter().map(|Place { name, dtype, shape, bytes }| {
+        let bytes = &reader[bytes];
+        (name, View { dtype, shape, bytes })
+    });
+    Ok(File { metadata: header.metadata, tensors: views.collect() })
+}
+
+/// What comes before the tensors of a file.
+pub struct FileHeader {
+    /// Text by key, empty if the file has none.
+    pub metadata: BTreeMap<String, String>,
+    /// The tensors in the order of their bytes, without gaps, to the end of the file.
+    pub tensors: Vec<Place>,
+}
+
+/// A tensor that has not been read yet.
+pub struct Place {
+    pub name: String,
+    pub dtype: String,
+    pub shape: Vec<usize>,
+    /// Where it is after the header.
+    pub bytes: Range<usize>,
+}
+
+/// Reads the header of a file of `length` bytes; after it, `reader` is at the first tensor.
+pub fn read_header(reader: &mut impl Read, length: usize) -> Result<FileHeader, String> {
     let expected = "expected safetensors";
-    let (length, rest) = bytes
-        .split_first_chunk::<LENGTH>()
-        .ok_or_else(|| format!("the file has {} bytes; {expected}", bytes.len()))?;
-    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-    let (header, data) = rest
-        .split_at_checked(length)
-        .filter(|_| length <= MOST_HEADER)
-        .ok_or_else(|| format!("the header has {length} bytes, but the file {}; {expected}", bytes.len()))?;
-    let header: Header =
-        serde_json::from_slice(header).map_err(|error| format!("invalid header: {error}; {expected}"))?;
-    let mut tensors = BTreeMap::new();
-    let mut places = Vec::with_capacity(header.tensors.len());
-    for (name, Entry { dtype, shape, data_offsets: (start, end) }) in header.tensors {
-        let wanted = size(&dtype).ok_or_else(|| format!("tensor {name} has unknown dtype {dtype}"))?;
-        let wanted = shape.iter().try_fold(wanted, |product, &side| product.checked_mul(side));
-        let bytes = data.get(start..end).filter(|bytes| Some(bytes.len()) == wanted).ok_or_else(|| {
-            format!(
-                "tensor {name} of {dtype} {shape:?} is at bytes {start} to {end} of {}, which does not fit",
-                data.len()
-            )
-        })?;
-        places.push((start, end));
-        tensors.insert(name, View { dtype, shape, bytes });
+    let failed = |error: std::io::Error| format!("{error}; {expected}");
+    let after = length
+        .checked_sub(LENGTH)
+        .ok_or_else(|| format!("the file has {length} bytes; {expected}"))?;
+    let mut size = [0; LENGTH];
+    reader.read_exact(&mut size).map_err(failed)?;
+    let size = usize::try_from(u64::from_le_bytes(size)).unwrap_or(usize::MAX);
+    if size > after.min(MOST_HEADER) {
+        return Err(format!("the header has {size} bytes, but the file {length}; {expected}"));
     }
-    places.sort_unstable();
-    let end = places.iter().try_fold(0, |before, &(start, end)| (start == before).then_some(end));
-    if end != Some(data.len()) {
+    let mut header = vec![0; size];
+    reader.read_exact(&mut header).map_err(failed)?;
+    let header: Header =
+        serde_json::from_slice(&header).map_err(|error| format!("invalid header: {error}; {expected}"))?;
+    let data = after - size;
+    let mut tensors = Vec::with_capacity(header.tensors.len());
+    for (name, Entry { dtype, shape, data_offsets: (start, end) }) in header.tensors {
+        let wanted = element_size(&dtype).ok_or_else(|| format!("tensor {name} has unknown dtype {dtype}"))?;
+        let wanted = shape.iter().try_fold(wanted, |product, &side| product.checked_mul(side));
+        if end > data || end.checked_sub(start) != wanted || wanted.is_none() {
+            return Err(format!(
+                "tensor {name} of {dtype} {shape:?} is at bytes {start} to {end} of {data}, which does not fit"
+            ));
+        }
+        tensors.push(Place { name, dtype, shape, bytes: start..end });
+    }
+    tensors.sort_by_key(|place| (place.bytes.start, place.bytes.end));
+    let end = tensors
+        .iter()
+        .try_fold(0, |before, Place { bytes, .. }| (bytes.start == before).then_some(bytes.end));
+    if end != Some(data) {
         return Err(
             "the tensors do not fill the file exactly: it is cut short, or has other data in it".into()
         );
     }
-    Ok(File { metadata: header.metadata, tensors })
+    Ok(FileHeader { metadata: header.metadata, tensors })
 }
 
 /// The bytes of a file. Tensors of larger elements come first and the header is padded, so that every tensor is aligned.
 pub fn write(metadata: BTreeMap<String, String>, tensors: &BTreeMap<&str, View>) -> Result<Vec<u8>, String> {
     let mut order: Vec<(&str, &View)> = tensors.iter().map(|(name, view)| (*name, view)).collect();
-    order.sort_by_key(|(_, view)| std::cmp::Reverse(size(&view.dtype)));
+    order.sort_by_key(|(_, view)| std::cmp::Reverse(element_size(&view.dtype)));
     let mut offset = 0;
     let mut entries = BTreeMap::new();
     for (name, view) in &order {
