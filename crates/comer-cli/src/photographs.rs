@@ -109,7 +109,7 @@ pub fn evaluate(
         let mut matched = vec![false; inputs.len()];
         for formula in &truth.formulas {
             let right = |input: Input| {
-                let read = reading::read(recognizer, input, &options);
+                let read = recognizer.recognize_formula(input, &options);
                 read.is_ok_and(|read| read.recognition.best.tokenized() == formula.record.tokens)
             };
             let shares = inputs.iter().map(|input| overlap(input, formula.bounds));

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use comer::internal::latex::tokenize;
 use comer::{
-    AlignmentDetail, Candidate, Constraints, Image, Input, InputOptions, RecognizeOptions, Recognizer,
+    AlignmentDetail, Candidate, Constraints, Formula, Image, Input, InputOptions, RecognizeOptions,
+    Recognizer, Warning,
 };
 use comer_eval::find_files;
 use rayon::prelude::*;
@@ -16,7 +17,7 @@ use serde_json::json;
 
 use crate::args::{ModelArgs, SearchArgs, ThreadArgs};
 use crate::output::{Progress, add_alignment, message, read_input, write_file};
-use crate::reading::{Formulas, Reading, Warning, page_json, prepare, read, reading_json};
+use crate::reading::{Formulas, formula_json, page_json, prepare};
 
 /// Recognize handwritten formulas: images (png, jpeg, bmp, webp, tiff, gif), InkML, or strokes as JSON.
 ///
@@ -161,7 +162,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// What was read of an input: at least one formula.
 struct Page {
-    readings: Vec<Reading>,
+    formulas: Vec<Formula>,
     warnings: Vec<Warning>,
 }
 
@@ -169,8 +170,8 @@ impl Page {
     /// An error if a formula is less sure than it has to be.
     fn check(self, arguments: &Arguments) -> Result<Self> {
         let least = arguments.min_confidence.unwrap_or(0.0);
-        for reading in &self.readings {
-            let best = &reading.recognition.best;
+        for formula in &self.formulas {
+            let best = &formula.recognition.best;
             if best.confidence < least {
                 bail!("confidence {:.3} is below --min-confidence {least}: {}", best.confidence, best.latex);
             }
@@ -183,16 +184,16 @@ impl Page {
         let mut lines: Vec<String> = Vec::new();
         if verbose {
             let sure =
-                self.readings.iter().map(|reading| format!("{:.3}", reading.recognition.best.confidence));
+                self.formulas.iter().map(|formula| format!("{:.3}", formula.recognition.best.confidence));
             let sure = sure.collect::<Vec<_>>().join(", ");
             lines.push(format!("confidence {sure}, {:.1} ms", milliseconds(time)));
         }
         lines.extend(self.warnings.iter().map(|warning| format!("warning: {}", warning.message)));
-        for (number, reading) in self.readings.iter().enumerate() {
+        for (number, formula) in self.formulas.iter().enumerate() {
             let which =
-                if self.readings.len() > 1 { format!("formula {}: ", number + 1) } else { String::new() };
+                if self.formulas.len() > 1 { format!("formula {}: ", number + 1) } else { String::new() };
             lines.extend(
-                reading.warnings.iter().map(|warning| format!("warning: {which}{}", warning.message)),
+                formula.warnings.iter().map(|warning| format!("warning: {which}{}", warning.message)),
             );
         }
         lines
@@ -208,22 +209,22 @@ fn format(arguments: &Arguments, name: &str, result: &Result<Page>, time: Durati
         }
         Err(_) => {}
         Ok(page) if arguments.json => {
-            let formula = |reading: &Reading| {
-                let mut object = reading_json(reading);
+            let json = |formula: &Formula| {
+                let mut object = formula_json(formula);
                 if arguments.alignment {
-                    add_alignment(&mut object, &reading.recognition);
+                    add_alignment(&mut object, &formula.recognition);
                 }
                 object
             };
-            let mut object = page_json(page.readings.iter().map(formula).collect(), &page.warnings);
+            let mut object = page_json(page.formulas.iter().map(json).collect(), &page.warnings);
             object["name"] = name.into();
             object["milliseconds"] = json!((milliseconds(time) * 10.0).round() / 10.0);
             let _ = writeln!(lines, "{object}");
         }
         Ok(page) => {
-            for formula in page.readings.iter().flat_map(|reading| reading.recognition.candidates()) {
+            for candidate in page.formulas.iter().flat_map(|formula| formula.recognition.candidates()) {
                 let prefix = if several { format!("{name}\t") } else { String::new() };
-                let _ = writeln!(lines, "{prefix}{}", text(formula, arguments));
+                let _ = writeln!(lines, "{prefix}{}", text(candidate, arguments));
             }
         }
     }
@@ -266,8 +267,8 @@ fn recognize(
     if let Some(debug) = &arguments.debug_image {
         write_file(debug, &sheet(&inputs)?.to_png()?)?;
     }
-    let readings = inputs.into_iter().map(|input| read(recognizer, input, &options));
-    Ok(Page { readings: readings.collect::<comer::Result<_>>()?, warnings })
+    let formulas = inputs.into_iter().map(|input| recognizer.recognize_formula(input, &options));
+    Ok(Page { formulas: formulas.collect::<comer::Result<_>>()?, warnings })
 }
 
 /// The images of all formulas, one below the other; one that is alone is as it is.

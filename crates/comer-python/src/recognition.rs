@@ -82,17 +82,15 @@ pub struct Recognition {
     recognizer: Arc<comer::Recognizer>,
     input: comer::Input,
     inner: comer::Recognition,
+    warnings: Vec<comer::Warning>,
     best: Py<Candidate>,
 }
 
 impl Recognition {
-    pub fn new(
-        py: Python,
-        recognizer: Arc<comer::Recognizer>,
-        (input, inner): (comer::Input, comer::Recognition),
-    ) -> PyResult<Self> {
+    pub fn new(py: Python, recognizer: Arc<comer::Recognizer>, formula: comer::Formula) -> PyResult<Self> {
+        let comer::Formula { input, recognition: inner, warnings, .. } = formula;
         let best = Py::new(py, Candidate(inner.best.clone()))?;
-        Ok(Self { recognizer, input, inner, best })
+        Ok(Self { recognizer, input, inner, warnings, best })
     }
 }
 
@@ -144,6 +142,19 @@ impl Recognition {
     #[getter]
     fn alignment(&self) -> Option<Alignment> {
         self.inner.alignment.clone().map(Alignment)
+    }
+
+    /// The rectangle of the input that the formula fills: left, top, right, bottom, in pixels or units of the strokes.
+    #[getter(r#box)]
+    fn bounds(&self) -> (f64, f64, f64, f64) {
+        let bounds = self.input.bounds();
+        (bounds.left, bounds.top, bounds.right, bounds.bottom)
+    }
+
+    /// What to check, in English: low confidence, a formula of few pixels; with `alignment=True` also ink that was not read.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.iter().map(ToString::to_string).collect()
     }
 
     /// The image that the model reads, as a uint8 array [height, width]: white ink on black.
@@ -201,6 +212,19 @@ impl Recognition {
         };
         let mut object = formula(&self.inner.best);
         object["alternatives"] = self.inner.alternatives.iter().map(formula).collect();
+        let bounds = self.input.bounds();
+        let side = |value: f64| (value * 100.0).round() / 100.0;
+        object["box"] = json!({
+            "left": side(bounds.left),
+            "top": side(bounds.top),
+            "right": side(bounds.right),
+            "bottom": side(bounds.bottom),
+        });
+        let warning = |warning: &comer::Warning| json!({ "code": warning.code, "message": warning.message });
+        object["warnings"] = self.warnings.iter().map(warning).collect();
+        if let Some(strokes) = self.input.stroke_numbers() {
+            object["strokes"] = json!(strokes);
+        }
         if let Some(alignment) = &self.inner.alignment {
             object["ink"] = json!({ "unread": alignment.ink.unread, "reread": alignment.ink.reread });
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use comer::{AlignmentDetail, Error, InputOptions, RecognizeOptions};
+use comer::{AlignmentDetail, Error, Formula, InputOptions, RecognizeOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
@@ -41,18 +41,24 @@ struct Options {
 }
 
 impl Options {
-    fn recognize(
-        &self,
-        recognizer: &comer::Recognizer,
-        source: Source,
-    ) -> comer::Result<(comer::Input, comer::Recognition)> {
-        let options = match self.timeout {
-            Some(timeout) => self.recognize.clone().deadline(Instant::now() + timeout),
-            None => self.recognize.clone(),
-        };
-        let input = source.prepare(&self.input)?;
-        let recognition = recognizer.recognize_with(&input, &options)?;
-        Ok((input, recognition))
+    /// With the timeout counted from now.
+    fn start(&self) -> (InputOptions, RecognizeOptions) {
+        let (input, recognize) = (self.input.clone(), self.recognize.clone());
+        match self.timeout.map(|timeout| Instant::now() + timeout) {
+            Some(deadline) => (input.deadline(deadline), recognize.deadline(deadline)),
+            None => (input, recognize),
+        }
+    }
+
+    fn recognize(&self, recognizer: &comer::Recognizer, source: Source) -> comer::Result<Formula> {
+        let (input, recognize) = self.start();
+        recognizer.recognize_formula(source.prepare(&input)?, &recognize)
+    }
+
+    fn recognize_all(&self, recognizer: &comer::Recognizer, source: Source) -> comer::Result<Vec<Formula>> {
+        let (input, recognize) = self.start();
+        let inputs = source.prepare_all(&input)?;
+        inputs.into_iter().map(|input| recognizer.recognize_formula(input, &recognize)).collect()
     }
 }
 
@@ -163,6 +169,46 @@ impl Recognizer {
             options.recognize(&recognizer, source)
         })?;
         Recognition::new(py, self.inner.clone(), found.map_err(|error| exception(&error))?)
+    }
+
+    /// Recognise all formulas of a page, in reading order; `box` says where each is.
+    ///
+    /// Formulas that are not clearly apart are one. The arguments are those of `recognize`.
+    ///
+    /// >>> one = [(0, 10), (12, 0), (12, 60)]
+    /// >>> page = [[(x, y + down) for x, y in one] for down in (0, 400)]
+    /// >>> [r.latex for r in comer.Recognizer().recognize_all(page)]
+    /// ['1', '1']
+    #[pyo3(signature = (input, *, beam=10, nbest=1, greedy=false, left_to_right=false, well_formed=true,
+        language_model=true, alignment=false, raw=false, remove_lines=true, threads=None, timeout=None))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
+    fn recognize_all(
+        &self,
+        input: &Bound<PyAny>,
+        beam: usize,
+        nbest: usize,
+        greedy: bool,
+        left_to_right: bool,
+        well_formed: bool,
+        language_model: bool,
+        alignment: bool,
+        raw: bool,
+        remove_lines: bool,
+        threads: Option<usize>,
+        timeout: Option<f64>,
+    ) -> PyResult<Vec<Recognition>> {
+        let py = input.py();
+        let search = [greedy, left_to_right, well_formed, language_model, alignment];
+        let options = options(beam, nbest, search, [raw, remove_lines], timeout)?;
+        let source = Source::new(input)?;
+        let recognizer = self.inner.clone();
+        let found = workers::run(py, threads, move |cancel| {
+            let mut options = options;
+            options.recognize = options.recognize.cancel_token(cancel);
+            options.recognize_all(&recognizer, source)
+        })?;
+        let found = found.map_err(|error| exception(&error))?;
+        found.into_iter().map(|formula| Recognition::new(py, self.inner.clone(), formula)).collect()
     }
 
     /// Recognise many inputs in parallel, one thread for each; the results are in the order of the inputs.

@@ -58,11 +58,21 @@ impl Source {
             Self::Bytes(bytes) => Input::from_bytes_with(&bytes, options),
             Self::Ink(strokes) => Input::from_ink(Ink::new(strokes)?),
             Self::Pixels { width, height, channels, levels } => {
-                let Grey { width, height, levels } = match channels {
-                    1 => Grey { width, height, levels },
-                    _ => grey(&colours(width, height, channels, levels)),
-                };
+                let Grey { width, height, levels } = grey_levels(width, height, channels, levels);
                 Input::from_pixels_with(width, height, levels, options)
+            }
+        }
+    }
+
+    /// The inputs of all formulas, in reading order.
+    pub fn prepare_all(self, options: &InputOptions) -> comer::Result<Vec<Input>> {
+        match self {
+            Self::File(path) => Input::all_from_path(path, options),
+            Self::Bytes(bytes) => Input::all_from_bytes(&bytes, options),
+            Self::Ink(strokes) => Input::all_from_ink(Ink::new(strokes)?, options),
+            Self::Pixels { width, height, channels, levels } => {
+                let Grey { width, height, levels } = grey_levels(width, height, channels, levels);
+                Input::all_from_pixels(width, height, levels, options)
             }
         }
     }
@@ -155,6 +165,13 @@ impl Source {
             Ok(Stroke { points: points.iter().enumerate().map(point).collect::<PyResult<_>>()? })
         };
         Ok(Self::Ink(strokes.enumerate().map(stroke).collect::<PyResult<_>>()?))
+    }
+}
+
+fn grey_levels(width: usize, height: usize, channels: usize, levels: Vec<u8>) -> Grey {
+    match channels {
+        1 => Grey { width, height, levels },
+        _ => grey(&colours(width, height, channels, levels)),
     }
 }
 

@@ -1,5 +1,6 @@
 """Shared fixtures: one recogniser for all tests, and the samples of the repository."""
 
+import xml.etree.ElementTree
 from pathlib import Path
 
 import comer
@@ -21,6 +22,12 @@ def samples():
 @pytest.fixture(scope="session")
 def square():
     return REPOSITORY / "samples" / "square.inkml"
+
+
+@pytest.fixture(scope="session")
+def square_strokes(square):
+    traces = xml.etree.ElementTree.parse(square).iter("{http://www.w3.org/2003/InkML}trace")
+    return [[tuple(map(float, point.split()[:2])) for point in trace.text.split(",")] for trace in traces]
 
 
 SQUARE = "x^{2} + 1"

@@ -1,7 +1,6 @@
 """Every kind of input, and the exceptions for those that cannot be read."""
 
 import io
-import xml.etree.ElementTree
 
 import comer
 import numpy as np
@@ -27,9 +26,8 @@ def test_files_bytes_and_inkml(recognizer, square):
         assert read(recognizer, source) == SQUARE
 
 
-def test_strokes_are_lists_tuples_and_arrays(recognizer, square):
-    traces = xml.etree.ElementTree.parse(square).iter("{http://www.w3.org/2003/InkML}trace")
-    strokes = [[tuple(map(float, point.split()[:2])) for point in trace.text.split(",")] for trace in traces]
+def test_strokes_are_lists_tuples_and_arrays(recognizer, square, square_strokes):
+    strokes = square_strokes
     expected = recognizer.recognize(square, greedy=True)
     for source in [strokes, tuple(strokes), [np.array(stroke) for stroke in strokes]]:
         found = recognizer.recognize(source, greedy=True)

@@ -27,6 +27,27 @@ def test_a_result_has_its_formula_in_every_form(recognizer, square):
     assert result.alignment is None
 
 
+def test_a_page_has_a_result_for_each_formula(recognizer, square_strokes):
+    left, top, right, bottom = recognizer.recognize(square_strokes).box
+    down = 4 * (bottom - top)
+    page = square_strokes + [[(x, y + down) for x, y in stroke] for stroke in square_strokes]
+    first, second = recognizer.recognize_all(page)
+    assert first.latex == second.latex == SQUARE
+    assert first.box == (left, top, right, bottom)
+    assert second.box == pytest.approx((left, top + down, right, bottom + down))
+    assert second.to_dict()["strokes"] == list(range(len(square_strokes), 2 * len(square_strokes)))
+
+
+def test_doubts_are_warnings(recognizer, square):
+    assert recognizer.recognize(square).warnings == []
+    rng = np.random.default_rng(3)
+    scrawl = [[tuple(point) for point in rng.uniform(0, 300, (40, 2))] for _ in range(3)]
+    result = recognizer.recognize(scrawl)
+    assert result.confidence < 0.5
+    assert any("confidence" in warning for warning in result.warnings)
+    assert [warning["message"] for warning in result.to_dict()["warnings"]] == result.warnings
+
+
 def test_alignment_is_arrays(recognizer, square):
     result = recognizer.recognize(square, alignment=True)
     attention, strokes = result.alignment.attention, result.alignment.strokes

@@ -216,6 +216,11 @@ impl Input {
         Self::cleaned(image, Some(options.gaps()), options)
     }
 
+    /// Reads a file that may show several formulas (see [`Self::all_from_bytes`]).
+    pub fn all_from_path(path: impl AsRef<Path>, options: &InputOptions) -> Result<Vec<Self>> {
+        Self::read_path(path.as_ref(), |bytes| Self::all_from_bytes(bytes, options))
+    }
+
     /// Reads a file (see [`Self::from_bytes`]).
     pub fn from_path(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_path_with(path, &InputOptions::default())
@@ -223,10 +228,12 @@ impl Input {
 
     /// As [`Self::from_path`], with options for images.
     pub fn from_path_with(path: impl AsRef<Path>, options: &InputOptions) -> Result<Self> {
-        let path = path.as_ref();
+        Self::read_path(path.as_ref(), |bytes| Self::from_bytes_with(bytes, options))
+    }
+
+    fn read_path<T>(path: &Path, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         let bytes = comer_files::read(path, comer_files::limit::INPUT).map_err(Error::reading(path))?;
-        Self::from_bytes_with(&bytes, options)
-            .map_err(|error| Error::Input { path: path.into(), source: Box::new(error) })
+        read(&bytes).map_err(|error| Error::Input { path: path.into(), source: Box::new(error) })
     }
 
     /// An image of any kind as grey levels in rows from the top, 0 for black: dark ink on a light ground or light ink on a

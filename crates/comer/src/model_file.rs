@@ -63,7 +63,8 @@ impl ModelFile {
         let path = path.as_ref();
         let mut file = comer_files::open(path, comer_files::limit::MODEL).map_err(Error::reading(path))?;
         match file.length().map_err(Error::reading(path))? {
-            Some(length) => read(&mut file, length).map_err(|reason| Error::ModelFile { name: path.display().to_string(), reason }),
+            Some(length) => read(&mut file, length)
+                .map_err(|reason| Error::ModelFile { name: path.display().to_string(), reason }),
             None => {
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(Error::reading(path))?;

@@ -93,9 +93,8 @@ pub struct Place {
 pub fn read_header(reader: &mut impl Read, length: usize) -> Result<FileHeader, String> {
     let expected = "expected safetensors";
     let failed = |error: std::io::Error| format!("{error}; {expected}");
-    let after = length
-        .checked_sub(LENGTH)
-        .ok_or_else(|| format!("the file has {length} bytes; {expected}"))?;
+    let after =
+        length.checked_sub(LENGTH).ok_or_else(|| format!("the file has {length} bytes; {expected}"))?;
     let mut size = [0; LENGTH];
     reader.read_exact(&mut size).map_err(failed)?;
     let size = usize::try_from(u64::from_le_bytes(size)).unwrap_or(usize::MAX);
@@ -109,7 +108,8 @@ pub fn read_header(reader: &mut impl Read, length: usize) -> Result<FileHeader, 
     let data = after - size;
     let mut tensors = Vec::with_capacity(header.tensors.len());
     for (name, Entry { dtype, shape, data_offsets: (start, end) }) in header.tensors {
-        let wanted = element_size(&dtype).ok_or_else(|| format!("tensor {name} has unknown dtype {dtype}"))?;
+        let wanted =
+            element_size(&dtype).ok_or_else(|| format!("tensor {name} has unknown dtype {dtype}"))?;
         let wanted = shape.iter().try_fold(wanted, |product, &side| product.checked_mul(side));
         if end > data || end.checked_sub(start) != wanted || wanted.is_none() {
             return Err(format!(

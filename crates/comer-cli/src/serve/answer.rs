@@ -1,14 +1,15 @@
 //! The JSON response of a recognition.
 
+use comer::Formula;
 use serde_json::{Value, json};
 
 use crate::output::add_alignment;
-use crate::reading::{Reading, reading_json};
+use crate::reading::formula_json;
 
-/// A reading as JSON, with MathML and the alignment if requested.
-pub fn answer(reading: &Reading, alignment: bool, mathml: bool) -> Value {
-    let mut answer = reading_json(reading);
-    let Reading { input, recognition, .. } = reading;
+/// A formula as JSON, with MathML and the alignment if requested.
+pub fn answer(formula: &Formula, alignment: bool, mathml: bool) -> Value {
+    let mut answer = formula_json(formula);
+    let Formula { input, recognition, .. } = formula;
     answer["kind"] = if input.ink().is_some() { "ink" } else { "picture" }.into();
     if alignment {
         add_alignment(&mut answer, recognition);

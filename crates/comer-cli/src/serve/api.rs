@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State as Shared};
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
-use comer::{AlignmentDetail, InputOptions, RecognizeOptions};
+use comer::{AlignmentDetail, Formula, InputOptions, RecognizeOptions, Warning};
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -20,7 +20,7 @@ use super::queue::{Refused, Stop};
 use super::request::{self, Upload, Wanted};
 use super::state::State;
 use crate::explanation;
-use crate::reading::{self, Reading, Warning};
+use crate::reading::page_json;
 
 /// The OpenAPI description, with the version of the program.
 pub static OPENAPI: LazyLock<String> =
@@ -152,35 +152,35 @@ fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<
         .threads(1)
         .cancel_token(&stop.token)
         .deadline(deadline);
-    let mut readings = Vec::with_capacity(inputs.len());
+    let mut formulas = Vec::with_capacity(inputs.len());
     for input in inputs {
-        readings.push(reading::read(&state.recognizer, input, &options).map_err(&failed)?);
+        formulas.push(state.recognizer.recognize_formula(input, &options).map_err(&failed)?);
     }
     let time = start.elapsed();
     state.metrics.recognized(time);
-    Ok(Page { readings, warnings, time })
+    Ok(Page { formulas, warnings, time })
 }
 
 /// The formulas of an upload.
 struct Page {
-    readings: Vec<Reading>,
+    formulas: Vec<Formula>,
     warnings: Vec<Warning>,
     time: Duration,
 }
 
 fn timed_answer(page: &Page, wanted: &Wanted) -> Result<Value, Problem> {
     let alignment = wanted.alignment != AlignmentDetail::None;
-    let mut formulas = Vec::with_capacity(page.readings.len());
-    for reading in &page.readings {
-        let mut formula = answer(reading, alignment, wanted.mathml);
+    let mut formulas = Vec::with_capacity(page.formulas.len());
+    for formula in &page.formulas {
+        let mut object = answer(formula, alignment, wanted.mathml);
         if wanted.image {
             let png =
-                reading.input.image().to_png().map_err(|error| Problem::unreadable(error.to_string()))?;
-            formula["image"] = format!("data:image/png;base64,{}", comer_eval::html::base64(&png)).into();
+                formula.input.image().to_png().map_err(|error| Problem::unreadable(error.to_string()))?;
+            object["image"] = format!("data:image/png;base64,{}", comer_eval::html::base64(&png)).into();
         }
-        formulas.push(formula);
+        formulas.push(object);
     }
-    let mut answer = reading::page_json(formulas, &page.warnings);
+    let mut answer = page_json(formulas, &page.warnings);
     answer["milliseconds"] = json!((page.time.as_secs_f64() * 10_000.0).round() / 10.0);
     Ok(answer)
 }
@@ -188,7 +188,7 @@ fn timed_answer(page: &Page, wanted: &Wanted) -> Result<Value, Problem> {
 /// The CPU-bound part of a request.
 fn respond(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<Response<Body>, Problem> {
     let page = read(state, upload, wanted, stop)?;
-    if let (true, Some(Reading { input, recognition, .. })) = (wanted.explain, page.readings.first()) {
+    if let (true, Some(Formula { input, recognition, .. })) = (wanted.explain, page.formulas.first()) {
         let page = explanation::page(&state.recognizer, input, recognition);
         let page = page.map_err(|error| Problem::unreadable(format!("{error:#}")))?;
         let mut response = counted(state, "text/html; charset=utf-8", page)?;

@@ -4,12 +4,12 @@ use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use comer::internal::config::{SearchConfig, Strategy};
-use comer::{AlignmentDetail, Constraints, Ink, Input, InputOptions, Stroke};
+use comer::{AlignmentDetail, Constraints, Ink, Input, InputOptions, Stroke, Warning};
 
 use super::data_url;
 use super::limits::Limits;
 use super::problem::Problem;
-use crate::reading::{Formulas, Warning, prepare};
+use crate::reading::{Formulas, prepare};
 
 /// The query parameters.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -76,6 +76,10 @@ class Recognition:
     @property
     def alignment(self) -> Alignment | None: ...
     @property
+    def box(self) -> tuple[float, float, float, float]: ...
+    @property
+    def warnings(self) -> list[str]: ...
+    @property
     def image(self) -> npt.NDArray[np.uint8]: ...
     def to_dict(self) -> dict[str, Any]: ...
     def _repr_latex_(self) -> str: ...
@@ -99,6 +103,22 @@ class Recognizer:
         threads: int | None = None,
         timeout: float | None = None,
     ) -> Recognition: ...
+    def recognize_all(
+        self,
+        input: _Input,
+        *,
+        beam: int = 10,
+        nbest: int = 1,
+        greedy: bool = False,
+        left_to_right: bool = False,
+        well_formed: bool = True,
+        language_model: bool = True,
+        alignment: bool = False,
+        raw: bool = False,
+        remove_lines: bool = True,
+        threads: int | None = None,
+        timeout: float | None = None,
+    ) -> list[Recognition]: ...
     @overload
     def recognize_batch(
         self,

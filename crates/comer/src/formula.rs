@@ -1,0 +1,130 @@
+//! One formula as an application wants it: upright, and with what is doubtful about it.
+
+use crate::alignment::AlignmentDetail;
+use crate::error::{Error, Result};
+use crate::input::Input;
+use crate::options::RecognizeOptions;
+use crate::recognition::Recognition;
+use crate::recognizer::Recognizer;
+
+/// Below this confidence a formula is more often wrong than right.
+const LOW_CONFIDENCE: f32 = 0.5;
+/// Below this confidence, and with this share of the ink unread, the ink is hardly a formula.
+const NO_FORMULA: (f32, f32) = (0.1, 0.15);
+/// Share of the ink that may stay unread without a word.
+const MUCH_UNREAD: f32 = 0.1;
+/// Below this height or width of the ink in pixels of a picture, symbols have too few pixels.
+const SMALL: f64 = 14.0;
+/// Below this confidence, a picture is also read in the other three directions.
+const TURNED: f32 = 0.1;
+/// How sure another direction has to be to be preferred.
+const TURNED_CONFIDENCE: f32 = 0.5;
+
+/// A formula of an input, where it is, and what is doubtful about it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Formula {
+    /// Its part of the input, turned upright: [`Input::bounds`] is its place.
+    pub input: Input,
+    /// What was recognised.
+    pub recognition: Recognition,
+    /// What a person should check.
+    pub warnings: Vec<Warning>,
+}
+
+/// Something to check: a code for programs and a sentence for people.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Warning {
+    /// `no_formula`, `low_confidence`, `unread_ink` or `too_small`.
+    pub code: &'static str,
+    /// In English, without a full stop.
+    pub message: String,
+}
+
+impl Warning {
+    /// A warning with a code of one's own.
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+impl std::fmt::Display for Warning {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl Recognizer {
+    /// Recognizes a formula and says what is doubtful about it. An image that makes no sense is also read in the other three
+    /// directions.
+    ///
+    /// Ink that was not read is only noticed with [`RecognizeOptions::alignment`].
+    pub fn recognize_formula(&self, input: Input, options: &RecognizeOptions) -> Result<Formula> {
+        let mut recognition = self.recognize_with(&input, options)?;
+        let mut input = input;
+        if input.ink().is_none()
+            && recognition.best.confidence < TURNED
+            && let Some(turned) = self.upright(&input, options)?
+        {
+            recognition = self.recognize_with(&turned, options)?;
+            input = turned;
+        }
+        let warnings = warnings(&input, &recognition);
+        Ok(Formula { input, recognition, warnings })
+    }
+
+    /// The input turned by one to three quarters, if it is clearly a formula then.
+    fn upright(&self, input: &Input, options: &RecognizeOptions) -> Result<Option<Input>> {
+        let quick = options.clone().greedy().nbest(1).alignment(AlignmentDetail::None);
+        let mut best: Option<(f32, Input)> = None;
+        for quarters in 1..4 {
+            let Ok(turned) = input.turned(quarters) else { continue };
+            let confidence = match self.recognize_with(&turned, &quick) {
+                Ok(found) => found.best.confidence,
+                Err(error @ (Error::Cancelled | Error::DeadlineExceeded)) => return Err(error),
+                Err(_) => continue,
+            };
+            if confidence >= TURNED_CONFIDENCE && best.as_ref().is_none_or(|best| confidence > best.0) {
+                best = Some((confidence, turned));
+            }
+        }
+        Ok(best.map(|(_, turned)| turned))
+    }
+}
+
+fn warnings(input: &Input, recognition: &Recognition) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let confidence = recognition.best.confidence;
+    let unread = recognition.alignment.as_ref().map_or(0.0, |alignment| alignment.ink.unread);
+    if confidence < NO_FORMULA.0 && unread > NO_FORMULA.1 {
+        let message = format!(
+            "this may be no formula: confidence {}, {} of the ink is unread",
+            percent(confidence),
+            percent(unread)
+        );
+        warnings.push(Warning::new("no_formula", message));
+    } else {
+        if confidence < LOW_CONFIDENCE {
+            warnings.push(Warning::new(
+                "low_confidence",
+                format!("the confidence is low: {}", percent(confidence)),
+            ));
+        }
+        if unread > MUCH_UNREAD {
+            warnings.push(Warning::new("unread_ink", format!("{} of the ink is unread", percent(unread))));
+        }
+    }
+    let bounds = input.bounds();
+    let (width, height) = (bounds.right - bounds.left, bounds.bottom - bounds.top);
+    if input.ink().is_none() && width.max(height) < 2.0 * SMALL && width.min(height) < SMALL {
+        let message =
+            format!("the formula has {width:.0} x {height:.0} pixels, which is too small to be read well");
+        warnings.push(Warning::new("too_small", message));
+    }
+    warnings
+}
+
+fn percent(share: f32) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
