@@ -66,8 +66,8 @@ impl ModelFile {
             Some(length) => read(&mut file, length)
                 .map_err(|reason| Error::ModelFile { name: path.display().to_string(), reason }),
             None => {
-                let mut bytes = Vec::new();
-                file.read_to_end(&mut bytes).map_err(Error::reading(path))?;
+                let bytes =
+                    comer_files::read_from(file, comer_files::limit::MODEL).map_err(Error::reading(path))?;
                 Self::from_bytes(&path.display().to_string(), &bytes)
             }
         }
