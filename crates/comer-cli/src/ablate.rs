@@ -1,65 +1,81 @@
-//! `comer ablate`: trains the four models of the paper under one budget and writes its tables and figure.
+//! `comer ablate`: trains the models of several recipes with several seeds under one budget, evaluates them, and writes the
+//! tables and the figure of the paper.
 
+mod lengths;
+mod page;
+mod paper;
 mod tables;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail};
-use comer::internal::Vocab;
 use comer::internal::config::{Coverage, SearchConfig};
 use comer::internal::dataset::Dataset;
+use comer::internal::{ModelFile, Vocab};
 use comer_eval::Report;
+use comer_eval::score::FileScore;
 use comer_train::recipe::Recipe;
 use comer_train::run_folder::{Resumed, RunFolder};
 use comer_train::samples::Samples;
 use comer_train::trainer::Trainer;
-use serde_json::json;
 
 use crate::args::{ModelArgs, ThreadArgs};
 use crate::evaluation::Evaluation;
-use crate::output::{message, print, report_json, warn, write_file};
+use crate::output::{message, print, warn, write_file};
 use crate::training::{STOP, View, interrupt, open_backend, provenance, report_samples};
 
-/// Train BTTR, Self, Cross and Fusion with the same budget and seed, evaluate each on the test sets, and write the
-/// paper's tables, its figure of ExpRate by length, and the unread and reread ink of each model.
+/// Train the models of several recipes with the same budget, evaluate each on the test sets, and write the paper's tables
+/// with confidence intervals, its figure of ExpRate by length, and the unread and reread ink of each model.
 ///
-/// An interrupted ablation resumes when the same command is run again. The folder of each model contains its run and a
+/// Each recipe is a row. A recipe can be trained as BTTR, Self, Cross and Fusion (--models), and every row with several seeds.
+/// An interrupted ablation resumes when the same command is run again. The folder of each run contains its model, its log and a
 /// report per test set.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer ablate --data crohme.zip --out runs/ablation --epochs 30
   comer ablate --data crohme.zip --out runs/ablation --recipe configs/default.toml --device cuda:0
-  comer ablate --data crohme.zip --ink inkml/train --out runs/two --recipe configs/ablation.toml --models bttr,fusion")]
+  comer ablate --data crohme.zip --ink inkml/train --out runs/two --recipe configs/ablation.toml --models bttr,fusion --seeds 1,2
+  comer ablate --data crohme.zip --out runs/table --recipe configs/densewap.toml --recipe configs/paper.toml --device cpu,cpu --jobs 2")]
 pub struct Arguments {
     /// CROHME folder or zip with the training and test splits.
     #[arg(long, value_name = "DIR_OR_ZIP")]
     data: PathBuf,
-    /// Output folder: the runs, ablation.md, ablation.json and lengths.svg.
+    /// Folder or zip with the test splits, if it is not that of --data.
+    #[arg(long, value_name = "DIR_OR_ZIP")]
+    test_data: Option<PathBuf>,
+    /// Output folder: the runs, ablation.md, ablation.html, ablation.json and lengths.svg.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Epochs per run [default: the recipe's].
     #[arg(long, value_name = "N")]
     epochs: Option<NonZeroUsize>,
-    /// Recipe for all models; only the coverage differs [default: the paper's].
+    /// Recipe of a row, or of one row for each of --models; may be repeated [default: the paper's].
     #[arg(long, value_name = "FILE")]
-    recipe: Option<PathBuf>,
-    /// Models to train.
-    #[arg(long, value_delimiter = ',', default_value = "bttr,self,cross,fusion")]
-    #[arg(value_parser = MODELS.map(|(name, _)| name))]
+    recipe: Vec<PathBuf>,
+    /// Models to train with each recipe, which differ in coverage alone [default: all four with one recipe, with several the
+    /// model of each].
+    #[arg(long, value_delimiter = ',', value_parser = paper::MODELS.map(|(name, _)| name))]
     models: Vec<String>,
+    /// Seeds to train each row with [default: the recipe's].
+    #[arg(long, value_delimiter = ',', value_name = "N")]
+    seeds: Vec<u64>,
     /// Folder of InkML files with the names of the images, for augmentation of the strokes.
     #[arg(long, value_name = "DIR")]
     ink: Vec<PathBuf>,
     /// Test splits; splits that are not in the data are skipped.
     #[arg(long, value_delimiter = ',', default_value = "2014,2016,2019")]
     test: Vec<String>,
-    /// Device: cpu, cuda:0, cuda:0,cuda:1, wgpu.
+    /// Devices: cpu, cuda:0, cuda:0,cuda:1, wgpu.
     #[arg(long, default_value = "cpu")]
     device: String,
+    /// Runs at the same time, which share the devices (as many for each) and the threads.
+    #[arg(long, default_value = "1", value_name = "N")]
+    jobs: NonZeroUsize,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -67,81 +83,201 @@ pub struct Arguments {
     threads: ThreadArgs,
 }
 
-/// The paper's models, in the order of its table.
-const MODELS: [(&str, Coverage); 4] = [
-    ("bttr", Coverage::None),
-    ("self", Coverage::SelfOnly),
-    ("cross", Coverage::Cross),
-    ("fusion", Coverage::Fusion),
-];
+/// A recipe to train, with all seeds.
+struct Row {
+    name: String,
+    recipe: Recipe,
+}
 
-/// The reports of a model, by test split.
-pub struct ModelReports {
-    pub name: &'static str,
-    pub reports: Vec<(String, Report)>,
+/// A finished run.
+struct Run {
+    row: usize,
+    seed: u64,
+    /// Trained parameters.
+    parameters: usize,
+    /// Of training, with its validation.
+    hours: f64,
+    /// A report and the score of every file for each test split.
+    tests: Vec<(String, Report, Vec<FileScore>)>,
+}
+
+/// A row of the tables: the runs of a recipe.
+pub struct RowResult {
+    pub name: String,
+    pub parameters: usize,
+    /// Of all its runs.
+    pub hours: f64,
+    pub seeds: Vec<u64>,
+    pub tests: Vec<TestResult>,
+}
+
+/// The runs of a row on a test split.
+pub struct TestResult {
+    pub test: String,
+    /// One per seed.
+    pub reports: Vec<Report>,
+    pub scores: Vec<Vec<FileScore>>,
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     arguments.threads.apply()?;
-    let mut recipe = match &arguments.recipe {
-        Some(path) => Recipe::open(path)?,
-        None => Recipe::default(),
-    };
-    if let Some(epochs) = arguments.epochs {
-        recipe.epochs = epochs.get();
-    }
-    let vocab = Vocab::crohme();
-    let splits = Dataset::splits(&arguments.data)?;
+    let rows = rows(arguments)?;
+    let data = arguments.test_data.as_ref().unwrap_or(&arguments.data);
+    let splits = Dataset::splits(data)?;
     let tests: Vec<&String> = arguments.test.iter().filter(|test| splits.contains(test)).collect();
     if tests.is_empty() {
-        bail!(
-            "{}: has none of the test splits {:?}, expected some of {splits:?}",
-            arguments.data.display(),
-            arguments.test
-        );
+        let path = data.display();
+        bail!("{path}: has none of the test splits {:?}, expected some of {splits:?}", arguments.test);
     }
-    let samples = Samples::open(std::slice::from_ref(&arguments.data), &arguments.ink, &recipe, &vocab)?;
-    report_samples(&samples);
+    let devices: Vec<&str> = arguments.device.split(',').collect();
+    let jobs = arguments.jobs.get();
+    if !devices.len().is_multiple_of(jobs) {
+        bail!("--jobs {jobs}: {} devices cannot be shared equally, expected a divisor", devices.len());
+    }
     ctrlc::set_handler(interrupt).context("cannot handle Ctrl-C")?;
-    let mut results = Vec::new();
-    for (name, coverage) in
-        MODELS.into_iter().filter(|(name, _)| arguments.models.iter().any(|own| own == name))
-    {
-        recipe.model.coverage = coverage;
-        let folder = arguments.out.join(name);
-        message(name);
-        let trained = train(arguments, &recipe, &vocab, &samples, &folder)?;
-        let reports = if trained { read(arguments, &folder, &tests)? } else { None };
-        let Some(reports) = reports else {
-            message("stopped; run the same command again to resume");
-            return Ok(ExitCode::from(130));
-        };
-        results.push(ModelReports { name, reports });
-    }
-    let epochs = recipe.epochs;
-    let table = tables::markdown(&results, epochs);
-    write_file(&arguments.out.join("ablation.md"), table.as_bytes())?;
-    write_file(&arguments.out.join("lengths.svg"), tables::lengths(&results).as_bytes())?;
-    let figures = json!({ "epochs": epochs, "models": results.iter().map(figures).collect::<Vec<_>>() });
-    write_file(&arguments.out.join("ablation.json"), format!("{figures:#}\n").as_bytes())?;
-    let text = match arguments.json {
-        true => format!("{figures:#}\n"),
-        false => table,
+
+    let seeds = |row: &Row| match arguments.seeds.is_empty() {
+        true => vec![row.recipe.seed],
+        false => arguments.seeds.clone(),
     };
-    print(text)?;
+    let wanted: Vec<(usize, u64)> = (rows.iter().enumerate())
+        .flat_map(|(number, row)| seeds(row).into_iter().map(move |seed| (number, seed)))
+        .collect();
+    let (next, runs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let threads = (rayon::current_num_threads() / jobs).max(1);
+    let job = |devices: &[&str]| -> Result<()> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+        while let Some(&(number, seed)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Some(run) = pool.install(|| {
+                run_one(arguments, &rows[number], seed, &devices.join(","), data, &tests, number)
+            })?
+            else {
+                return Ok(());
+            };
+            runs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(run);
+        }
+        Ok(())
+    };
+    // A run that fails stops the others after their step.
+    let job = |own: &[&str]| job(own).inspect_err(|_| STOP.store(true, Ordering::Relaxed));
+    let outcome: Result<()> = std::thread::scope(|scope| {
+        let job = &job;
+        let jobs: Vec<_> =
+            devices.chunks(devices.len() / jobs).map(|own| scope.spawn(move || job(own))).collect();
+        let joined =
+            jobs.into_iter().map(|job| job.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.fold(Ok(()), Result::and)
+    });
+    outcome?;
+    let runs = runs.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if runs.len() < wanted.len() {
+        message("stopped; run the same command again to resume");
+        return Ok(ExitCode::from(130));
+    }
+    let results = collect(rows, runs);
+    let figures = tables::json(&results);
+    let markdown = tables::markdown(&results);
+    let lengths = lengths::svg(&results);
+    write_file(&arguments.out.join("ablation.md"), markdown.as_bytes())?;
+    write_file(&arguments.out.join("lengths.svg"), lengths.as_bytes())?;
+    write_file(&arguments.out.join("ablation.html"), page::html(&results, &lengths).as_bytes())?;
+    write_file(&arguments.out.join("ablation.json"), format!("{figures:#}\n").as_bytes())?;
+    print(if arguments.json { format!("{figures:#}\n") } else { markdown })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Trains one model, from its checkpoint if there is one; returns whether it finished.
-fn train(
+/// The rows that the arguments ask for, with different names.
+fn rows(arguments: &Arguments) -> Result<Vec<Row>> {
+    let mut recipes = Vec::new();
+    for path in &arguments.recipe {
+        let name =
+            path.file_stem().map_or_else(|| "recipe".into(), |stem| stem.to_string_lossy().into_owned());
+        recipes.push((name, Recipe::open(path)?));
+    }
+    if recipes.is_empty() {
+        recipes.push(("paper".into(), Recipe::default()));
+    }
+    let all = || paper::MODELS.map(|(name, _)| name.to_string()).to_vec();
+    let models = match (arguments.models.is_empty(), recipes.len()) {
+        (true, 1) => all(),
+        _ => arguments.models.clone(),
+    };
+    let alone = recipes.len() == 1;
+    let mut rows = Vec::new();
+    for (name, mut recipe) in recipes {
+        if let Some(epochs) = arguments.epochs {
+            recipe.epochs = epochs.get();
+        }
+        if models.is_empty() {
+            rows.push(Row { name, recipe });
+            continue;
+        }
+        for model in &models {
+            let coverage = paper::MODELS.iter().find(|(known, _)| known == model);
+            let mut recipe = recipe.clone();
+            recipe.model.coverage = coverage.map_or(Coverage::Fusion, |(_, coverage)| *coverage);
+            let name = if alone { model.clone() } else { format!("{name}-{model}") };
+            rows.push(Row { name, recipe });
+        }
+    }
+    let mut names = HashSet::new();
+    if let Some(row) = rows.iter().find(|row| !names.insert(row.name.as_str())) {
+        bail!("--recipe: two rows are named {:?}, expected files of different names", row.name);
+    }
+    Ok(rows)
+}
+
+/// Trains and evaluates one run; none if stopped from outside.
+fn run_one(
     arguments: &Arguments,
-    recipe: &Recipe,
-    vocab: &Vocab,
-    samples: &Samples,
-    folder: &Path,
-) -> Result<bool> {
+    row: &Row,
+    seed: u64,
+    devices: &str,
+    data: &Path,
+    tests: &[&String],
+    number: usize,
+) -> Result<Option<Run>> {
+    let folder = match arguments.seeds.len() {
+        0 => arguments.out.join(&row.name),
+        _ => arguments.out.join(&row.name).join(format!("seed-{seed}")),
+    };
+    message(format_args!("{}, seed {seed}", row.name));
+    let recipe = Recipe { seed, ..row.recipe.clone() };
+    if STOP.load(Ordering::Relaxed) || !train(arguments, &recipe, devices, &folder)? {
+        return Ok(None);
+    }
+    let best = folder.join("best.safetensors");
+    let path = if best.exists() { best } else { folder.join("last.safetensors") };
+    let file = ModelFile::open(&path)?;
+    let parameters = comer::internal::weights::parameter_count(&file.config, file.vocab.len());
+    let last = ModelFile::open(folder.join("last.safetensors"))?;
+    let hours = last.provenance.get("hours").and_then(serde_json::Value::as_f64).unwrap_or_default();
+    let model = ModelArgs { model: Some(path), ..ModelArgs::default() };
+    let mut found = Vec::new();
+    for &test in tests {
+        let evaluation = Evaluation {
+            model: &model,
+            data,
+            split: test,
+            take: None,
+            search: SearchConfig { language_model: false, ..SearchConfig::default() },
+            out: Some(&folder.join(test)),
+            keep: true,
+            stop: &STOP,
+        };
+        let Some((report, scores)) = evaluation.run()? else { return Ok(None) };
+        found.push((test.clone(), report, scores));
+    }
+    Ok(Some(Run { row: number, seed, parameters, hours, tests: found }))
+}
+
+/// Trains one model, from its checkpoint if there is one; returns whether it finished.
+fn train(arguments: &Arguments, recipe: &Recipe, devices: &str, folder: &Path) -> Result<bool> {
     let stop: &'static AtomicBool = &STOP;
-    let mut backend = open_backend(&arguments.device, recipe, vocab)?;
+    let vocab = &Vocab::crohme();
+    let samples = &Samples::open(std::slice::from_ref(&arguments.data), &arguments.ink, recipe, vocab)?;
+    report_samples(samples);
+    let mut backend = open_backend(devices, recipe, vocab)?;
     let start = Trainer::start(recipe, vocab)?;
     let (folder, state) = match folder.join("checkpoint.safetensors").exists() {
         true => {
@@ -166,29 +302,35 @@ fn train(
     Ok(outcome.finished)
 }
 
-/// Evaluates the model of a run on the test splits; none if stopped from outside.
-fn read(arguments: &Arguments, folder: &Path, tests: &[&String]) -> Result<Option<Vec<(String, Report)>>> {
-    let best = folder.join("best.safetensors");
-    let model = if best.exists() { best } else { folder.join("last.safetensors") };
-    let model = ModelArgs { model: Some(model), ..ModelArgs::default() };
-    let report = |test: &&String| {
-        let evaluation = Evaluation {
-            model: &model,
-            data: &arguments.data,
-            split: test,
-            take: None,
-            search: SearchConfig::default(),
-            out: Some(&folder.join(test)),
-            keep: true,
-            stop: &STOP,
-        };
-        Ok(evaluation.run()?.map(|report| (test.to_string(), report)))
-    };
-    tests.iter().map(report).collect()
-}
-
-fn figures(result: &ModelReports) -> serde_json::Value {
-    let sets: HashMap<&String, serde_json::Value> =
-        result.reports.iter().map(|(test, report)| (test, report_json(report))).collect();
-    json!({ "model": result.name, "sets": sets })
+/// The runs by row, in the order of rows and seeds.
+fn collect(rows: Vec<Row>, mut runs: Vec<Run>) -> Vec<RowResult> {
+    runs.sort_by_key(|run| (run.row, run.seed));
+    let mut results: Vec<RowResult> = rows
+        .into_iter()
+        .map(|Row { name, .. }| RowResult {
+            name,
+            parameters: 0,
+            hours: 0.0,
+            seeds: Vec::new(),
+            tests: Vec::new(),
+        })
+        .collect();
+    for run in runs {
+        let result = &mut results[run.row];
+        result.parameters = run.parameters;
+        result.hours += run.hours;
+        result.seeds.push(run.seed);
+        for (test, report, scores) in run.tests {
+            match result.tests.iter_mut().find(|found| found.test == test) {
+                Some(found) => {
+                    found.reports.push(report);
+                    found.scores.push(scores);
+                }
+                None => {
+                    result.tests.push(TestResult { test, reports: vec![report], scores: vec![scores] });
+                }
+            }
+        }
+    }
+    results
 }

@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         keep: false,
         stop: &AtomicBool::new(false),
     };
-    let Some(report) = evaluation.run()? else { return Ok(ExitCode::from(130)) };
+    let Some((report, _)) = evaluation.run()? else { return Ok(ExitCode::from(130)) };
     if let Some(folder) = &arguments.out {
         message(folder.join("report.html").display());
     }

@@ -13,7 +13,7 @@ use comer_eval::files::read_truths;
 use comer_eval::reliability::Reliability;
 use comer_eval::report::InkRates;
 use comer_eval::run_folder::Run;
-use comer_eval::score::{Protocol, score};
+use comer_eval::score::{FileScore, Protocol, score};
 use comer_eval::{DataSource, Dialect, Report};
 use comer_files::Journal;
 use rayon::prelude::*;
@@ -39,7 +39,7 @@ pub struct Evaluation<'a> {
 
 impl Evaluation<'_> {
     /// Evaluates, resuming from the answers in the output folder. Problems are reported on stderr. None if stopped.
-    pub fn run(&self) -> Result<Option<Report>> {
+    pub fn run(&self) -> Result<Option<(Report, Vec<FileScore>)>> {
         let mut truths = read_truths(self.data, Some(self.split))?;
         let mut set = Dataset::open(self.data, self.split)?;
         let mut problems: Vec<String> = truths.problems.drain(..).chain(set.problems).collect();
@@ -104,7 +104,7 @@ impl Evaluation<'_> {
                 fs::remove_file(journal.path()).with_context(|| journal.path().display().to_string())?;
             }
         }
-        Ok(Some(report))
+        Ok(Some((report, scores)))
     }
 
     /// Recognises samples into `done` and the journal; returns what could not be read.

@@ -11,7 +11,7 @@ use comer::internal::vocab::PAD;
 use super::attention::Attention;
 use super::layers::{LayerNorm, Linear, Source};
 use super::position::{Padding, token_positions};
-use super::refinement::Refinement;
+use super::refinement::AttentionRefinement;
 
 /// Token embeddings.
 #[derive(Module, Debug)]
@@ -40,7 +40,7 @@ pub struct DecoderModule {
     embedding_norm: LayerNorm,
     input_norm: LayerNorm,
     layers: Vec<DecoderLayer>,
-    refinement: Option<Refinement>,
+    refinement: Option<AttentionRefinement>,
     output: Linear,
 }
 
@@ -82,7 +82,7 @@ impl DecoderModule {
             embedding_norm: LayerNorm::new(source, "decoder.embedding_norm"),
             input_norm: LayerNorm::new(source, "decoder.input_norm"),
             layers: (0..config.decoder_layers).map(layer).collect(),
-            refinement: Refinement::new(source, config),
+            refinement: AttentionRefinement::from_source(source, config),
             output: Linear::new(source, "decoder.output"),
         }
     }

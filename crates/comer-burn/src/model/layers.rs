@@ -5,8 +5,8 @@
 
 use burn::module::{Module, Param, RunningState};
 use burn::prelude::*;
-use burn::tensor::module;
 use burn::tensor::ops::ConvOptions;
+use burn::tensor::{Distribution, module};
 use comer::internal::config::NORM_EPSILON;
 use comer::internal::weights::Weights;
 use comer_train::backend::NORM_MOMENTUM;
@@ -74,6 +74,17 @@ impl Convolution {
         }
     }
 
+    /// Random weights of this shape, as PyTorch draws them, and a stride of 1.
+    pub(super) fn random(shape: [usize; 4], bias: bool, device: &Device) -> Self {
+        let limit = ((shape[1] * shape[2] * shape[3]) as f64).powf(-0.5);
+        let uniform = Distribution::Uniform(-limit, limit);
+        Self {
+            weight: Param::from_tensor(Tensor::random(shape, uniform, device)),
+            bias: bias.then(|| Param::from_tensor(Tensor::random([shape[0]], uniform, device))),
+            stride: 1,
+        }
+    }
+
     /// `[batch, in, height, width]` to `[batch, out, height / stride, width / stride]`
     pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
         let [_, _, side, _] = self.weight.dims();
@@ -120,6 +131,16 @@ impl BatchNorm {
             bias: source.parameter(&format!("{path}.bias")),
             mean: RunningState::new(source.tensor(&format!("{path}.mean"))),
             variance: RunningState::new(source.tensor(&format!("{path}.variance"))),
+        }
+    }
+
+    /// The norm that training begins with.
+    pub(super) fn identity(channels: usize, device: &Device) -> Self {
+        Self {
+            weight: Param::from_tensor(Tensor::ones([channels], device)),
+            bias: Param::from_tensor(Tensor::zeros([channels], device)),
+            mean: RunningState::new(Tensor::zeros([channels], device)),
+            variance: RunningState::new(Tensor::ones([channels], device)),
         }
     }
 

@@ -17,6 +17,11 @@ pub struct Padding {
 }
 
 impl Padding {
+    /// A batch without padding.
+    pub fn none(batch: usize, height: usize, width: usize) -> Self {
+        Self { batch, height, width, values: vec![false; batch * height * width] }
+    }
+
     /// Every second row and column: the padding after a layer that halves the picture.
     pub fn halved(&self) -> Self {
         let (height, width) = (self.height.div_ceil(2), self.width.div_ceil(2));

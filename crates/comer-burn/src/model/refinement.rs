@@ -9,9 +9,26 @@ use comer::internal::config::{Coverage, ModelConfig};
 use super::layers::{BatchNorm, Convolution, Source};
 use super::position::Padding;
 
-/// `decoder.refinement` of the model file: one module, shared by all layers except the first.
+/// Attention refinement: what has been attended to before lowers or raises the energies of the next step.
+///
+/// In the model it is `decoder.refinement` of the file, shared by all layers except the first. By itself it serves any
+/// decoder with multi-head attention over a memory of one row (a sequence) or several (an image); see
+/// `examples/sort_bag.rs`.
+///
+/// ```
+/// use burn::prelude::*;
+/// use comer_burn::{AttentionRefinement, Coverage, Padding, device};
+///
+/// let device = device("cpu-burn")?;
+/// let refinement = AttentionRefinement::new(4, 16, Coverage::Fusion, &device);
+/// // Two sequences, 4 heads, 5 steps, a memory of 7 items in one row.
+/// let attention = Tensor::<4>::ones([2, 4, 5, 7], &device) / 7.0;
+/// let term = refinement.forward(attention.clone(), attention, &Padding::none(2, 1, 7));
+/// assert_eq!(term.dims(), [2, 4, 5, 7]); // to be subtracted from the energies
+/// # Ok::<(), comer_train::Error>(())
+/// ```
 #[derive(Module, Debug)]
-pub struct Refinement {
+pub struct AttentionRefinement {
     conv: Convolution,
     projection: Convolution,
     norm: BatchNorm,
@@ -19,9 +36,27 @@ pub struct Refinement {
     coverage: Coverage,
 }
 
-impl Refinement {
+/// Side of the convolution over the coverage, as in the paper.
+const SIDE: usize = 5;
+
+impl AttentionRefinement {
+    /// A module with random weights for `heads` heads, with `hidden` channels between its convolutions.
+    ///
+    /// # Panics
+    /// If the coverage is [`Coverage::None`]: there is nothing to refine with.
+    pub fn new(heads: usize, hidden: usize, coverage: Coverage, device: &Device) -> Self {
+        assert_ne!(coverage, Coverage::None, "expected a coverage");
+        let maps = if coverage == Coverage::Fusion { 2 * heads } else { heads };
+        Self {
+            conv: Convolution::random([hidden, maps, SIDE, SIDE], true, device),
+            projection: Convolution::random([heads, hidden, 1, 1], false, device),
+            norm: BatchNorm::identity(heads, device),
+            coverage,
+        }
+    }
+
     /// None for a model without coverage (BTTR).
-    pub(super) fn new(source: &Source, config: &ModelConfig) -> Option<Self> {
+    pub(super) fn from_source(source: &Source, config: &ModelConfig) -> Option<Self> {
         (config.coverage != Coverage::None).then(|| Self {
             conv: Convolution::new(source, "decoder.refinement.conv", 1),
             projection: Convolution::new(source, "decoder.refinement.projection", 1),

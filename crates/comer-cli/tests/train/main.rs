@@ -339,19 +339,69 @@ fn an_ablation_writes_the_tables_of_the_paper_and_resumes() {
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
     let figures = ablate("epoch 1/1 done");
-    let names: Vec<&str> =
-        figures["models"].as_array().unwrap().iter().map(|model| model["model"].as_str().unwrap()).collect();
+    let rows = figures["rows"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["bttr", "self", "cross", "fusion"]);
-    assert_eq!(figures["models"][3]["sets"]["2014"]["files"], 48);
+    assert_eq!(figures["rows"][3]["sets"]["2014"]["reports"][0]["files"], 48);
+    assert!(figures["rows"][3]["parameters"].as_u64() > figures["rows"][0]["parameters"].as_u64());
+    assert!(figures["rows"][1]["sets"]["2014"]["difference"]["p"].is_f64(), "{figures}");
     let table = fs::read_to_string(out.join("ablation.md")).unwrap();
-    assert!(table.contains("| CoMER (Fusion) | yes | yes |") && table.contains("59.33"), "{table}");
+    assert!(table.contains("| CoMER (Fusion) | ") && table.contains("| 59.33 |"), "{table}");
     let (_, lost) = table.split_once("## Left out and read twice").unwrap();
     assert_eq!(lost.matches("\n| 2014 | ").count(), 4, "{table}");
     assert!(out.join("self/2014/report.html").exists());
-    assert!(figures["models"][0]["sets"]["2014"]["ink"]["unread"].is_f64(), "{figures}");
+    assert!(figures["rows"][0]["sets"]["2014"]["reports"][0]["ink"]["unread"].is_f64(), "{figures}");
     let figure = fs::read_to_string(out.join("lengths.svg")).unwrap();
     assert_eq!(figure.matches("<polyline").count(), 4, "{figure}");
+    assert!(fs::read_to_string(out.join("ablation.html")).unwrap().contains(&figure));
     assert_eq!(ablate("resuming after 48 formulas"), figures);
+}
+
+#[test]
+fn an_ablation_has_a_row_for_each_recipe_and_runs_for_each_seed() {
+    let fixture = Fixture::new();
+    for split in ["2014", "2016"] {
+        let copied = Command::new("cp")
+            .arg("-r")
+            .arg(fixture.data.join("train"))
+            .arg(fixture.data.join(split))
+            .status();
+        assert!(copied.unwrap().success());
+    }
+    let (one, out) = (fixture.recipe(&[]), fixture.out("ablation"));
+    let two = one.with_file_name("densewap.toml");
+    fs::write(&two, fs::read_to_string(&one).unwrap().replace("rate = 3e-3", "rate = 2e-3")).unwrap();
+    let ablate = |jobs: &str, more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+        command.args(["ablate", "--epochs", "1", "--json", "--seeds", "1,2", "--test", "2014,2016"]);
+        command.args(["--device", "cpu,cpu", "--jobs", jobs]).args(more);
+        command.arg("--recipe").arg(&one).arg("--recipe").arg(&two);
+        command.arg("--data").arg(&fixture.data).arg("--out").arg(&out);
+        command
+    };
+    let output = run_ok(ablate("2", &[]));
+    let figures = serde_json::from_slice::<Value>(&output.stdout).unwrap();
+    assert_eq!(figures["rows"][0]["name"], one.file_stem().unwrap().to_str().unwrap());
+    assert_eq!(figures["rows"][1]["name"], "densewap");
+    for row in figures["rows"].as_array().unwrap() {
+        assert_eq!(row["seeds"], serde_json::json!([1, 2]));
+        for test in ["2014", "2016"] {
+            let set = &row["sets"][test];
+            assert_eq!(set["reports"].as_array().unwrap().len(), 2, "{set}");
+            let rate = set["exp_rate"].as_f64().unwrap();
+            let [low, high] = [0, 1].map(|place| set["interval"][place].as_f64().unwrap());
+            assert!(low <= rate && rate <= high, "{set}");
+        }
+    }
+    assert!(out.join("densewap/seed-2/last.safetensors").exists());
+    let table = fs::read_to_string(out.join("ablation.md")).unwrap();
+    assert!(table.contains("| DenseWAP | ") && table.contains("| 43.00 |"), "{table}");
+
+    let output = ablate("3", &[]).output().unwrap();
+    assert!(!output.status.success() && errors(&output).contains("--jobs 3"), "{output:?}");
+    let recipe = one.to_str().unwrap();
+    let output = ablate("1", &["--recipe", recipe]).output().unwrap();
+    assert!(!output.status.success() && errors(&output).contains("two rows are named"), "{output:?}");
 }
 
 #[test]
