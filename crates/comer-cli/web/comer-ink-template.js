@@ -46,7 +46,7 @@ export const TEMPLATE = `
 </section>
 <section class="result" aria-label="Formula">
   <div class="shown">
-    <div class="formula" id="formula" data-state="empty"><p class="empty">Your formula appears here.</p></div>
+    <div class="formula" id="formula" data-state="empty" tabindex="-1"><p class="empty">Your formula appears here.</p></div>
     <div class="status-line"><p class="status" id="status" role="status"></p><span id="status-actions"></span></div>
     <div class="doubts" id="doubts" role="group" aria-label="Doubtful symbols" hidden></div>
     <div class="menu" id="menu" role="group" hidden></div>

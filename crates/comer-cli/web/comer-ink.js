@@ -197,6 +197,7 @@ export class ComerInk extends HTMLElement {
     this.#id('undo').disabled = !session.canUndo;
     this.#id('redo').disabled = !session.canRedo;
     this.#id('clear').disabled = session.isEmpty;
+    this.#id('pen').disabled = this.#id('eraser').disabled = Boolean(picture);
     this.#panel.show(view);
     this.#showScale();
     this.#announce(view);
@@ -251,8 +252,14 @@ export class ComerInk extends HTMLElement {
       const { reading } = session.current;
       this.#light(stroke >= 0 && reading ? strokeOwners(reading, this.strokes)?.[stroke] ?? -1 : -1);
     });
-    this.#stage.addEventListener('change', ({ detail: { crop } }) => {
-      session.push({ picture: { ...session.current.picture, crop, sent: null }, reading: null, shown: 0, constraints: null });
+    const cropped = ({ detail: { crop } }) => ({ ...session.current.picture, crop, sent: null });
+    this.#stage.addEventListener('change', (event) => {
+      session.push({ picture: cropped(event), reading: null, shown: 0, constraints: null });
+      session.readSoon(0);
+    });
+    // Each formula of a page is a sheet of its own, so that the history has all of them.
+    this.#stage.addEventListener('choose', (event) => {
+      session.push({ picture: cropped(event) }, { fresh: true });
       session.readSoon(0);
     });
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.refresh());
@@ -268,7 +275,7 @@ export class ComerInk extends HTMLElement {
     panel.addEventListener('retry', () => session.read());
     panel.addEventListener('use-reading', () => session.useReading());
     panel.addEventListener('keep-edit', () => session.keepEdit());
-    panel.box.addEventListener('blur', () => session.endTyping());
+    panel.box.addEventListener('blur', () => session.finishTyping());
     const clicks = {
       pen: () => { this.tool = 'pen'; },
       eraser: () => { this.tool = 'eraser'; },

@@ -119,7 +119,7 @@ export class FormulaView {
     }
   }
 
-  /** Shrinks the formula, then breaks it into lines. */
+  /** Shrinks the formula, then breaks it into lines; where the height is limited, shrinks it to that. */
   #fit() {
     const holder = this.#place.querySelector('.math');
     if (!holder) {
@@ -133,17 +133,19 @@ export class FormulaView {
       holder.classList.remove('lines');
       this.#mark();
     }
-    holder.style.fontSize = `${largest}px`;
-    const width = holder.scrollWidth;
-    if (width <= room) {
-      return;
-    }
-    holder.style.fontSize = `${Math.max(SMALLEST, Math.floor((largest * room) / width))}px`;
+    let size = largest;
+    const shrink = (share) => {
+      size = Math.max(SMALLEST, Math.floor(size * share));
+      holder.style.fontSize = `${size}px`;
+    };
+    shrink(1);
+    shrink(Math.min(1, room / holder.scrollWidth));
     if (holder.scrollWidth > room + 1) {
-      const parts = pieces(holder.firstElementChild);
       holder.classList.add('lines');
-      holder.replaceChildren(...parts);
-      holder.style.fontSize = `${Math.max(SMALLEST, Math.min(22, largest))}px`;
+      holder.replaceChildren(...pieces(holder.firstElementChild));
+      size = Math.min(22, largest);
+      shrink(1);
     }
+    shrink(Math.min(1, this.#place.clientHeight / this.#place.scrollHeight));
   }
 }

@@ -2,7 +2,10 @@
 
 const LARGEST = 200;
 
-/** Entries by sheet: {sheet, time, latex, read, mathml, strokes, picture, thumbnail}. `picture` is a Blob. */
+/**
+ * Entries by sheet: {sheet, time, latex, read, mathml, strokes, picture, name, crop, thumbnail}. `picture` is a Blob. Without
+ * `latex` it is the draft: a picture that was not read yet.
+ */
 export class HistoryStore {
   #database = null;
   #memory = new Map();
@@ -31,9 +34,9 @@ export class HistoryStore {
     });
   }
 
-  /** All entries, the newest first. */
+  /** All entries but the draft, the newest first. */
   get entries() {
-    return [...this.#memory.values()].sort((one, other) => other.time - one.time);
+    return [...this.#memory.values()].filter(({ latex }) => latex).sort((one, other) => other.time - one.time);
   }
 
   get(sheet) {
@@ -41,9 +44,10 @@ export class HistoryStore {
   }
 
   async put(entry) {
+    const drafts = [...this.#memory.values()].filter(({ latex }) => !latex);
     this.#memory.set(entry.sheet, entry);
-    for (const old of this.entries.slice(LARGEST)) {
-      await this.delete(old.sheet);
+    for (const { sheet } of [...drafts, ...this.entries.slice(LARGEST)].filter((old) => old.sheet !== entry.sheet)) {
+      await this.delete(sheet);
     }
     if (this.#database) {
       await this.#run('readwrite', (store) => store.put(entry)).catch(() => {});

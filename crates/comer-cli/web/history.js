@@ -4,7 +4,7 @@ import { saveFile } from './export.js';
 import { namedMath } from './formula-view.js';
 import { HistoryStore, loadSession, saveSession } from './history-store.js';
 import { bounds, pathData } from './ink.js';
-import { decode, thumbnail, WHOLE } from './picture-warp.js';
+import { decode, isSmall, toBlob, WHOLE } from './picture-warp.js';
 import { showToast } from './toast.js';
 
 const FORMAT = 'comer-history';
@@ -12,21 +12,28 @@ const byId = (id) => document.getElementById(id);
 const store = new HistoryStore();
 let ink;
 
-/** Keeps what the surface shows: one entry for each sheet. */
+/** Keeps what the surface shows: one entry for each sheet, also of an edit that is no formula yet. */
 async function keep() {
-  const { sheet, strokes, picture, latex, mathml, reading } = ink.snapshot;
-  if (!latex || !mathml) {
-    return;
+  const { sheet, strokes, picture, latex, mathml, reading, edit } = ink.snapshot;
+  if (latex && (reading || edit)) {
+    const read = reading?.formulas[0].latex ?? store.get(sheet)?.read ?? null;
+    await store.put({ sheet, time: Date.now(), latex, mathml, read, edited: latex !== read, strokes, ...await pictureFields(picture) });
+    if (mathml) {
+      show();
+    }
+  } else if (picture && !store.get(sheet)) {
+    await store.put({ sheet, time: Date.now(), latex: '', strokes, ...await pictureFields(picture) });
   }
-  const read = reading?.formulas[0].latex ?? store.get(sheet)?.read ?? null;
-  const entry = { sheet, time: Date.now(), latex, mathml, read, edited: latex !== read, strokes };
-  if (picture) {
-    entry.picture = picture.sent ?? picture.file;
-    entry.thumbnail = picture.source ? picture.thumbnail || thumbnail(picture.source) : '';
-    entry.name = picture.name;
+}
+
+/** The whole picture, and what was cropped from it. */
+async function pictureFields(picture) {
+  if (!picture) {
+    return {};
   }
-  await store.put(entry);
-  show();
+  const { name, source, file, crop, thumbnail } = picture;
+  picture.whole ??= source && !isSmall(picture) ? toBlob(source) : file;
+  return { picture: await picture.whole, name, crop, thumbnail };
 }
 
 function keepSession() {
@@ -40,15 +47,25 @@ async function pictureOf(entry) {
   if (!entry?.picture) {
     return null;
   }
-  const { canvas: source, shrunk } = await decode(entry.picture).catch(() => ({ canvas: null, shrunk: false }));
-  return { name: entry.name ?? 'picture', source, file: entry.picture, shrunk, crop: WHOLE, sheet: entry.sheet, thumbnail: entry.thumbnail };
+  const { name = 'picture', picture: file, crop = WHOLE, thumbnail, sheet } = entry;
+  const { canvas: source, shrunk } = await decode(file).catch(() => ({ canvas: null, shrunk: false }));
+  return { name, source, file, shrunk, crop, sheet, thumbnail };
 }
 
 async function open(entry) {
   const picture = await pictureOf(entry);
   const edited = entry.edited || (!entry.strokes.length && !picture);
-  const edit = edited ? { text: entry.latex, base: entry.read ?? entry.latex, mathml: entry.mathml } : null;
+  const edit = edited ? { text: entry.latex, base: entry.read ?? '', mathml: entry.mathml } : null;
   ink.restore({ sheet: entry.sheet, strokes: entry.strokes, picture, edit });
+}
+
+/** Opens what the history has of a sheet; false if there is nothing. */
+export function openSheet(sheet) {
+  const entry = store.get(sheet);
+  if (entry?.latex) {
+    open(entry);
+  }
+  return Boolean(entry?.latex);
 }
 
 /** A drawing as a small SVG image. */
@@ -160,7 +177,7 @@ export async function importHistory(text) {
   if (file?.format !== FORMAT || !Array.isArray(file.entries)) {
     return false;
   }
-  const valid = file.entries.filter(({ sheet, latex, mathml, strokes }) => sheet && latex && mathml && Array.isArray(strokes));
+  const valid = file.entries.filter(({ sheet, latex, strokes }) => sheet && latex && Array.isArray(strokes));
   for (const entry of valid) {
     await store.put({ ...entry, picture: entry.picture && blobOf(entry.picture) });
   }
@@ -177,8 +194,9 @@ export async function startHistory(element) {
     const picture = session.picture ? await pictureOf(store.get(session.sheet)) : null;
     ink.restore({ ...session, picture });
   }
-  ink.addEventListener('result', keep);
   ink.addEventListener('change', keepSession);
+  ink.addEventListener('change', keep);
+  byId('history').addEventListener('toggle', show);
   byId('history-search').addEventListener('input', show);
   byId('history-json').addEventListener('click', exportJson);
   byId('history-tex').addEventListener('click', exportTex);

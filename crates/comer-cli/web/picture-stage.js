@@ -1,4 +1,5 @@
-// A picture on the surface, with handles to crop, turn and straighten it. Sends `change` {crop} when a handle is let go.
+// A picture on the surface, with handles to crop, turn and straighten it. Sends `change` {crop} when a handle is let go, and
+// `choose` {crop} when one of several formulas is chosen.
 
 import { isWhole, projection, turned, turnedCorners, WHOLE } from './picture-warp.js';
 
@@ -118,7 +119,7 @@ export class PictureStage extends EventTarget {
       const button = document.createElement('button');
       Object.assign(button, { type: 'button', className: 'found', title: 'Read this formula alone' });
       button.setAttribute('aria-label', `Formula ${index + 1}, ${latex}: read it alone`);
-      button.addEventListener('click', () => this.#change({ ...this.#crop, corners: this.#cornersOf(share) }));
+      button.addEventListener('click', () => this.#change({ ...this.#crop, corners: this.#cornersOf(share) }, 'choose'));
       return { button, share };
     });
     this.#canvas.after(...this.#buttons.map(({ button }) => button));
@@ -142,8 +143,8 @@ export class PictureStage extends EventTarget {
     this.#place.querySelector('[data-picture="perspective"]').setAttribute('aria-pressed', on);
   }
 
-  #change(crop) {
-    this.dispatchEvent(new CustomEvent('change', { detail: { crop } }));
+  #change(crop, type = 'change') {
+    this.dispatchEvent(new CustomEvent(type, { detail: { crop } }));
   }
 
   /** The canvas keeps its proportions in the space above the bar. */

@@ -27,6 +27,9 @@ export async function decode(file) {
   return { canvas, shrunk: factor < 1 };
 }
 
+/** Whether a picture {file, shrunk} can be kept and sent as it came. */
+export const isSmall = ({ file, shrunk }) => !shrunk && file.size <= 4 << 20;
+
 /** The picture after quarter turns clockwise. */
 export function turned(source, turns) {
   if (turns % 4 === 0) {

@@ -1,6 +1,6 @@
 // Pictures and ink from files: chosen, photographed, pasted, dropped. Several pictures become a list.
 
-import { importHistory } from './history.js';
+import { importHistory, openSheet } from './history.js';
 import { parseInk } from './ink.js';
 import { decode, thumbnail, toBlob } from './picture-warp.js';
 import { inText } from './shortcuts.js';
@@ -96,14 +96,18 @@ async function readRest() {
   }
 }
 
+/** The picture of the list that is on the surface, or one of its formulas. */
+const shownPicture = () => list.find(({ sheet }) => sheet === ink.snapshot.picture?.sheet);
+
 function showList() {
   const place = byId('pictures');
-  place.hidden = list.length < 2;
-  const { sheet } = ink.snapshot;
+  const shown = shownPicture();
+  place.hidden = list.length < 2 || !shown;
+  const focused = [...place.children].indexOf(document.activeElement);
   place.replaceChildren(...list.map((picture) => {
     const button = document.createElement('button');
     button.type = 'button';
-    button.setAttribute('aria-pressed', picture.sheet === sheet);
+    button.setAttribute('aria-pressed', picture === shown);
     if (picture.thumbnail) {
       const image = document.createElement('img');
       Object.assign(image, { src: picture.thumbnail, alt: '' });
@@ -115,26 +119,26 @@ function showList() {
     button.title = picture.name;
     button.append(text);
     button.addEventListener('click', () => {
-      ink.openPicture(picture);
-      showList();
+      if (!openSheet(picture.sheet)) {
+        ink.openPicture(picture);
+      }
     });
     return button;
   }));
+  place.children[focused]?.focus();
 }
 
 export function startPictures(element) {
   ink = element;
   ink.addEventListener('result', ({ detail }) => {
-    const picture = list.find(({ sheet }) => sheet === ink.snapshot.sheet);
+    const picture = shownPicture();
     if (picture) {
       picture.latex = detail.latex;
       showList();
     }
   });
   ink.addEventListener('change', () => {
-    if (list.length && !list.some(({ sheet }) => sheet === ink.snapshot.sheet)) {
-      byId('pictures').hidden = true;
-    } else if (list.length) {
+    if (list.length) {
       showList();
     }
   });

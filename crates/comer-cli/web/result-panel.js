@@ -56,6 +56,7 @@ export class ResultPanel extends EventTarget {
    */
   show(view) {
     const before = this.#view;
+    const focused = this.#root.activeElement;
     this.#view = view;
     if (this.box.value !== view.latex && !view.typing) {
       this.box.value = view.latex;
@@ -73,8 +74,12 @@ export class ResultPanel extends EventTarget {
     for (const button of this.#root.querySelectorAll('[data-copy]')) {
       button.disabled = !view.latex || (button.dataset.copy === 'mathml' && (!view.mathml || !view.isCurrent));
     }
-    if (before?.reading !== view.reading || before?.shown !== view.shown || before?.edit !== view.edit) {
+    if (before?.reading !== view.reading) {
       this.#showAlternatives();
+    }
+    this.#id('choices').querySelectorAll('button').forEach((button, index) => button.setAttribute('aria-pressed', index === view.shown && !view.edit));
+    if (focused && !focused.checkVisibility()) {
+      this.#id('formula').focus({ preventScroll: true }); // What had the focus is gone.
     }
   }
 
@@ -93,9 +98,10 @@ export class ResultPanel extends EventTarget {
     } else if (message) {
       parts.push(message);
       button('Try again', 'retry');
-    } else if (state === 'shown' && mathml) {
-      const words = element('span', `The formula is ${spoken(mathml)}. `, { class: 'visually-hidden' });
-      parts.push(words);
+    } else if (edit || state === 'shown') {
+      if (state === 'shown' && mathml) {
+        parts.push(element('span', `The formula is ${spoken(mathml)}. `, { class: 'visually-hidden' }));
+      }
       if (edit) {
         parts.push(notice ?? 'Edited');
         if (reading && !conflict) {
@@ -121,7 +127,9 @@ export class ResultPanel extends EventTarget {
       line.dataset.text = text;
       line.replaceChildren(...parts);
     }
-    actions.replaceChildren(...buttons);
+    if (actions.textContent !== buttons.map((made) => made.textContent).join('')) {
+      actions.replaceChildren(...buttons);
+    }
   }
 
   /** New strokes changed what the user edited: both are shown, and the user decides. */
@@ -238,12 +246,11 @@ export class ResultPanel extends EventTarget {
   }
 
   #showAlternatives() {
-    const { reading, shown, edit } = this.#view;
-    const formulas = reading?.formulas ?? [];
+    const formulas = this.#view.reading?.formulas ?? [];
     this.#id('alternatives').hidden = formulas.length < 2;
     this.#id('choices').replaceChildren(...formulas.map((formula, index) => {
       const item = document.createElement('li');
-      const button = element('button', '', { type: 'button', 'aria-pressed': index === shown && !edit, title: `${percent(formula.confidence)} sure` });
+      const button = element('button', '', { type: 'button', title: `${percent(formula.confidence)} sure` });
       button.append(...namedMath(formula, `, ${percent(formula.confidence)} sure`));
       button.addEventListener('click', () => this.#send('choose', { formula: index }));
       item.append(button);

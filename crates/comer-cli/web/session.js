@@ -3,7 +3,7 @@
 // Events: `update` (something to show changed), `change` (ink, picture or LaTeX changed), `error` {message, kind}.
 
 import { merge, tokenTexts } from './latex.js';
-import { extract, isWhole, toBlob } from './picture-warp.js';
+import { extract, isSmall, isWhole, thumbnail, toBlob } from './picture-warp.js';
 import { unreadStrokes } from './reading.js';
 import { UndoStack } from './undo.js';
 
@@ -180,9 +180,10 @@ export class Session extends EventTarget {
   /** The file of a picture: as it came if it is whole and small, else its cropped and shrunk content. */
   async #sent(picture) {
     if (!picture.sent) {
-      const asItCame = !picture.source || (isWhole(picture.crop) && !picture.shrunk && picture.file.size <= 4 << 20);
+      const asItCame = !picture.source || (isWhole(picture.crop) && isSmall(picture));
       const canvas = asItCame ? picture.source : extract(picture.source, picture.crop);
       picture.sentSize = canvas && [canvas.width, canvas.height];
+      picture.thumbnail = canvas ? thumbnail(canvas) : '';
       picture.sent = asItCame ? picture.file : await toBlob(canvas);
     }
     return picture.sent;
@@ -202,8 +203,10 @@ export class Session extends EventTarget {
   async #take(reading) {
     const { edit } = this.current;
     this.#stack.amend({ reading, shown: 0, conflict: null });
-    if (edit) {
+    if (edit?.text.trim()) {
       await this.#mergeEdit(edit, reading.formulas[0]);
+    } else {
+      this.#stack.amend({ edit: null });
     }
     this.#changed();
   }
@@ -253,6 +256,14 @@ export class Session extends EventTarget {
     return this.#typing !== null && this.#typing !== text;
   }
 
+  /** Ink that was written just before is read now; its reading is merged with what was typed. */
+  finishTyping() {
+    this.endTyping();
+    if (!this.current.reading && !this.isBusy) {
+      this.readSoon(0);
+    }
+  }
+
   endTyping() {
     this.#typing = null;
   }
@@ -270,7 +281,7 @@ export class Session extends EventTarget {
     } else {
       this.#stack.amend({ edit, conflict: null });
     }
-    this.#send('update');
+    this.#changed();
     clearTimeout(this.#typingTimer);
     this.#typingTimer = setTimeout(() => this.renderEdit(), TYPING_PAUSE);
   }
@@ -306,15 +317,19 @@ export class Session extends EventTarget {
 
   // Showing.
 
-  /** What is to be shown; see ResultPanel.show. While there is no answer, the last one stays. */
+  /** What is to be shown; see ResultPanel.show. While there is no answer, the last one of this sheet stays. */
   view() {
-    const { strokes, picture, reading, shown, edit, conflict } = this.current;
+    const { sheet, strokes, picture, reading, shown, edit, conflict } = this.current;
+    if (this.#last?.sheet !== sheet) {
+      this.#last = null;
+    }
+    const nothing = { latex: '', mathml: '', formula: null, isCurrent: false, state: 'empty' };
     const common = {
-      reading, shown, conflict, busy: this.isBusy, message: this.#failure?.message ?? '', constraints: this.supported.constraints,
+      sheet, reading, shown, conflict, busy: this.isBusy, message: this.#failure?.message ?? '', constraints: this.supported.constraints,
       typing: this.#typing !== null, formula: null, edit: false, error: null, unread: [],
     };
-    const last = this.#last ?? { latex: '', mathml: '', formula: null, isCurrent: false };
-    let view = { ...common, latex: '', mathml: '', isCurrent: false, state: 'empty' };
+    const last = this.#last ?? nothing;
+    let view = { ...common, ...nothing };
     if (edit) {
       const state = edit.mathml ? 'shown' : edit.text.trim() ? 'stale' : 'empty';
       const mathml = edit.mathml || (state === 'stale' ? last.mathml : '');

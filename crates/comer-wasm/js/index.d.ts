@@ -23,7 +23,12 @@ export interface RecognizeOptions {
   mathml?: boolean;
   /** Whether to add the image that the network sees. Default false. */
   image?: boolean;
-  /** Tokens that the formula must have: those that it starts with, and others by their positions, counted from 0. */
+  /**
+   * `one` reads all ink as one formula, `auto` several where there is clearly more than one, `all` also those closer together.
+   * Default `one`.
+   */
+  formulas?: 'one' | 'auto' | 'all';
+  /** Tokens that the formula must have: those that it starts with, and others by their positions, counted from 0. Of several formulas, the first. */
   constraints?: { prefix?: string[]; tokens?: Record<number, string> };
   /** Cancels the call. */
   signal?: AbortSignal;
@@ -43,6 +48,19 @@ export interface Formula {
   mathml: string | null;
 }
 
+/** One of several formulas of a page. */
+export interface FoundFormula {
+  latex: string;
+  confidence: number;
+  /** Left, top, right and bottom in pixels of the upright picture or in the units of the ink. */
+  box: [number, number, number, number];
+}
+
+export interface Warning {
+  code: 'low_confidence' | 'unread_ink' | 'no_formula' | 'too_small';
+  message: string;
+}
+
 /** Connected ink, in pixels of the image that the network sees. */
 export interface Region {
   left: number;
@@ -54,7 +72,7 @@ export interface Region {
 }
 
 export interface Reading {
-  /** The best one first. */
+  /** What the formula may be, the best one first; of the first formula if there are several. */
   formulas: Formula[];
   /** For each token of the best formula its attention to each stroke; null without alignment or strokes. */
   strokes: number[][] | null;
@@ -63,6 +81,10 @@ export interface Reading {
   boxes: Array<[number, number, number, number] | null> | null;
   /** The image that the network sees, as a data URL, if it was asked for. */
   image: string | null;
+  /** All formulas in reading order if there are several; else null. */
+  found: FoundFormula[] | null;
+  /** What a person should check. */
+  warnings: Warning[];
   milliseconds: number;
 }
 

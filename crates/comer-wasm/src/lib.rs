@@ -4,13 +4,15 @@
 
 mod options;
 mod reading;
+mod source;
 
 use comer::internal::ModelFile;
 use comer::internal::language_model::LanguageModel;
-use comer::{Input, Recognizer};
+use comer::{AlignmentDetail, Constraints, Recognizer};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 pub use options::Options;
+use source::Source;
 
 /// A model that is ready to recognise.
 #[wasm_bindgen]
@@ -35,7 +37,7 @@ impl Engine {
     /// Recognises the bytes of an image file, of InkML or of JSON strokes. `options` and the result are JSON.
     #[wasm_bindgen(js_name = recognizeFile)]
     pub fn recognize_file(&self, bytes: &[u8], options: &str) -> Result<String, String> {
-        self.recognize(Input::from_bytes(bytes), options)
+        self.recognize(Source::File(bytes), options)
     }
 
     /// Recognises pixels: red, green, blue and alpha, as in `ImageData`.
@@ -47,7 +49,7 @@ impl Engine {
         rgba: &[u8],
         options: &str,
     ) -> Result<String, String> {
-        self.recognize(Input::from_rgba(width, height, rgba), options)
+        self.recognize(Source::Pixels { width, height, rgba }, options)
     }
 
     /// What the model file says about its origin, as JSON.
@@ -55,14 +57,26 @@ impl Engine {
         serde_json::Value::from(self.recognizer.provenance().clone()).to_string()
     }
 
-    fn recognize(&self, input: comer::Result<Input>, options: &str) -> Result<String, String> {
+    fn recognize(&self, source: Source, options: &str) -> Result<String, String> {
         let options = Options::from_json(options)?;
-        let input = input.map_err(message)?;
-        let recognition = self.recognizer.recognize_with(&input, &options.resolve()?).map_err(message)?;
-        let mut reading = reading::json(&recognition, &input, options.mathml);
+        let recognition_options = options.resolve()?;
+        let mut inputs = source.inputs(options.formulas).map_err(message)?.into_iter();
+        let first = inputs.next().expect("there is a formula");
+        let first = self.recognizer.recognize_formula(first, &recognition_options).map_err(message)?;
+        let mut reading = reading::json(&first, options.mathml);
         if options.image {
-            let png = input.image().to_png().map_err(message)?;
+            let png = first.input.image().to_png().map_err(message)?;
             reading["image"] = format!("data:image/png;base64,{}", comer_eval::html::base64(&png)).into();
+        }
+        // Of the others, only what they are and where.
+        let quick =
+            recognition_options.nbest(1).alignment(AlignmentDetail::None).constraints(Constraints::default());
+        let mut formulas = vec![first];
+        for input in inputs {
+            formulas.push(self.recognizer.recognize_formula(input, &quick).map_err(message)?);
+        }
+        if formulas.len() > 1 {
+            reading["found"] = formulas.iter().map(reading::found).collect();
         }
         Ok(reading.to_string())
     }

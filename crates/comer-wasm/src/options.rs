@@ -7,6 +7,17 @@ use serde::Deserialize;
 const MOST_CANDIDATES: usize = 20;
 const WIDEST_BEAM: usize = 50;
 
+/// Which formulas of an input are read: all ink as one, several where there is clearly more than one, or several that are
+/// separated by the space that formulas usually have between them.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Formulas {
+    #[default]
+    One,
+    Auto,
+    All,
+}
+
 /// See `RecognizeOptions` in `js/index.d.ts`.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -17,6 +28,7 @@ pub struct Options {
     alignment: bool,
     pub(crate) mathml: bool,
     pub(crate) image: bool,
+    pub(crate) formulas: Formulas,
     constraints: Option<serde_json::Value>,
 }
 
@@ -29,6 +41,7 @@ impl Default for Options {
             alignment: false,
             mathml: false,
             image: false,
+            formulas: Formulas::One,
             constraints: None,
         }
     }
@@ -72,9 +85,12 @@ mod tests {
     fn options_are_checked_and_bad_ones_named() {
         let good = r#"{"nbest": 3, "constraints": {"prefix": ["x"]}, "mathml": true}"#;
         assert!(Options::from_json(good).unwrap().resolve().is_ok());
-        for (text, word) in
-            [(r#"{"nbest": 0}"#, "nbest"), (r#"{"beam": 51}"#, "beam"), (r#"{"nbset": 1}"#, "nbset")]
-        {
+        for (text, word) in [
+            (r#"{"nbest": 0}"#, "nbest"),
+            (r#"{"beam": 51}"#, "beam"),
+            (r#"{"nbset": 1}"#, "nbset"),
+            (r#"{"formulas": "two"}"#, "auto"),
+        ] {
             let error = Options::from_json(text).unwrap_err();
             assert!(error.contains(word), "{error}");
         }

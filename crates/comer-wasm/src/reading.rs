@@ -1,10 +1,11 @@
 //! A recognition as JSON: `Reading` in `js/index.d.ts`.
 
 use comer::alignment::{Alignment, Region};
-use comer::{Candidate, Input, Recognition, Token};
+use comer::{Candidate, Formula, Token, Warning};
 use serde_json::{Value, json};
 
-pub(crate) fn json(recognition: &Recognition, input: &Input, mathml: bool) -> Value {
+pub(crate) fn json(formula: &Formula, mathml: bool) -> Value {
+    let Formula { input, recognition, warnings, .. } = formula;
     let alignment = recognition.alignment.as_ref();
     let formula = |(number, candidate): (usize, &Candidate)| {
         let alignment = alignment.filter(|_| number == 0);
@@ -27,8 +28,24 @@ pub(crate) fn json(recognition: &Recognition, input: &Input, mathml: bool) -> Va
         "strokes": alignment.and_then(|alignment| alignment.strokes.as_ref()),
         "boxes": alignment.filter(|_| input.ink().is_none()).map(place),
         "image": null,
+        "found": null,
+        "warnings": warnings.iter().map(warning).collect::<Vec<_>>(),
         "regions": alignment.map(|alignment| alignment.ink.regions.iter().map(region).collect::<Vec<_>>()),
     })
+}
+
+/// One of several formulas, and where it is.
+pub(crate) fn found(formula: &Formula) -> Value {
+    let bounds = formula.input.bounds();
+    json!({
+        "latex": formula.recognition.latex(),
+        "confidence": formula.recognition.best.confidence,
+        "box": [bounds.left, bounds.top, bounds.right, bounds.bottom],
+    })
+}
+
+fn warning(warning: &Warning) -> Value {
+    json!({ "code": warning.code, "message": warning.message })
 }
 
 fn tokens(candidate: &Candidate, alignment: Option<&Alignment>) -> Vec<Value> {

@@ -45,7 +45,7 @@ export class WasmEngine {
   }
 
   recognizeImage(blob, options) {
-    return this.#use((recognizer) => recognizer.recognizeFile(blob, { nbest: 5, ...options, alignment: true, mathml: true, image: true }));
+    return this.#use((recognizer) => recognizer.recognizeFile(blob, { nbest: 5, ...options, alignment: true, mathml: true, image: true, formulas: 'auto' }));
   }
 
   mathml(latex, options) {

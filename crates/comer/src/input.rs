@@ -271,18 +271,18 @@ impl Input {
     /// a canvas.
     #[cfg(feature = "decode")]
     pub fn from_rgba(width: usize, height: usize, rgba: &[u8]) -> Result<Self> {
-        if width.checked_mul(height).and_then(|area| area.checked_mul(4)) != Some(rgba.len()) {
-            let reason = format!("has {} bytes, expected width x height x 4", rgba.len());
-            return Err(Error::Image { width, height, reason });
-        }
-        let size = (width as u32, height as u32);
-        let pixels = image::RgbaImage::from_raw(size.0, size.1, rgba.to_vec());
-        let Some(pixels) = pixels.filter(|_| (size.0 as usize, size.1 as usize) == (width, height)) else {
-            let reason = "expected at most 2^32 pixels a side".into();
-            return Err(Error::Image { width, height, reason });
-        };
-        let Grey { levels, .. } = photo::grey(&pixels.into());
-        Self::from_pixels(width, height, levels)
+        Self::from_pixels(width, height, grey_levels(width, height, rgba)?)
+    }
+
+    /// As [`Self::from_rgba`], for an image that may show several formulas (see [`Self::all_from_bytes`]).
+    #[cfg(feature = "decode")]
+    pub fn all_from_rgba(
+        width: usize,
+        height: usize,
+        rgba: &[u8],
+        options: &InputOptions,
+    ) -> Result<Vec<Self>> {
+        Self::all_from_pixels(width, height, grey_levels(width, height, rgba)?, options)
     }
 
     /// An image like those of the training set: white ink on black, taken as it is and only scaled to the model's limits.
@@ -358,6 +358,21 @@ impl Input {
         let (bounds, mapping) = (extent.into(), mapping.then(fit));
         Ok(Self { image: fitted, ink, mapping, factor, bounds, whole, strokes: None })
     }
+}
+
+#[cfg(feature = "decode")]
+fn grey_levels(width: usize, height: usize, rgba: &[u8]) -> Result<Vec<u8>> {
+    if width.checked_mul(height).and_then(|area| area.checked_mul(4)) != Some(rgba.len()) {
+        let reason = format!("has {} bytes, expected width x height x 4", rgba.len());
+        return Err(Error::Image { width, height, reason });
+    }
+    let size = (width as u32, height as u32);
+    let pixels = image::RgbaImage::from_raw(size.0, size.1, rgba.to_vec());
+    let Some(pixels) = pixels.filter(|_| (size.0 as usize, size.1 as usize) == (width, height)) else {
+        let reason = "expected at most 2^32 pixels a side".into();
+        return Err(Error::Image { width, height, reason });
+    };
+    Ok(photo::grey(&pixels.into()).levels)
 }
 
 /// What a stroke fills.

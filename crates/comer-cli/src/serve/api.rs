@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State as Shared};
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
-use comer::{AlignmentDetail, Formula, InputOptions, RecognizeOptions, Warning};
+use comer::{AlignmentDetail, Constraints, Formula, InputOptions, RecognizeOptions, Warning};
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -145,7 +145,7 @@ fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<
     let deadline = stop.deadline.into_std();
     let preparation = InputOptions::new().raw(wanted.raw).cancel_token(&stop.token).deadline(deadline);
     let (inputs, warnings) = upload.read(&preparation, wanted.formulas, &state.limits, &failed)?;
-    let options = RecognizeOptions::new()
+    let mut options = RecognizeOptions::new()
         .search(wanted.search.clone())
         .alignment(if wanted.explain { AlignmentDetail::Full } else { AlignmentDetail::Attention })
         .constraints(wanted.constraints.clone())
@@ -155,6 +155,8 @@ fn read(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Result<
     let mut formulas = Vec::with_capacity(inputs.len());
     for input in inputs {
         formulas.push(state.recognizer.recognize_formula(input, &options).map_err(&failed)?);
+        // Constraints are about the first formula.
+        options = options.constraints(Constraints::default());
     }
     let time = start.elapsed();
     state.metrics.recognized(time);

@@ -278,9 +278,34 @@ fn the_page_is_accessible() {
     let script = "document.documentElement.dataset.theme = arguments[0];
         const { violations } = await axe.run(document);
         return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.flat().join(' '))}`);";
-    for theme in ["light", "dark"] {
-        assert_eq!(browser.run(script, json!([theme])), json!([]), "{theme}");
-    }
+    let check = |state: &str| {
+        for theme in ["light", "dark"] {
+            assert_eq!(browser.run(script, json!([theme])), json!([]), "{state}, {theme}");
+        }
+    };
+    check("a formula");
+    // Other states, the last ones on a phone.
+    browser.run("$('#more').open = false; $('#doubts button')?.click();", json!([]));
+    check("alternatives of a symbol");
+    browser.run("$('#latex').value = '{'; $('#latex').dispatchEvent(new Event('input'));", json!([]));
+    browser.wait("an error", "return $('#error').textContent !== '';");
+    check("an error");
+    browser.run("$('#help').showModal();", json!([]));
+    check("help");
+    let phone = json!({ "width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true });
+    browser.devtools("Emulation.setDeviceMetricsOverride", phone);
+    browser.run("$('#help').close(); $('#history').open = true;", json!([]));
+    check("an error on a phone");
+    browser.run(
+        "const source = document.createElement('canvas'); [source.width, source.height] = [600, 400];
+         const pen = source.getContext('2d'); pen.fillStyle = '#fff'; pen.fillRect(0, 0, 600, 400); pen.lineWidth = 4;
+         for (const y of [60, 300]) { pen.strokeRect(60, y, 40, 50); }
+         const file = await new Promise((done) => source.toBlob(done));
+         $('comer-ink').openPicture({ name: 'squares.png', source, file, shrunk: false });",
+        json!([]),
+    );
+    wait_for_reading(&browser);
+    check("a picture on a phone");
 }
 
 /// The service worker keeps the page: it loads without the server, and the ink is still there.

@@ -51,6 +51,23 @@ fn an_edit_survives_new_strokes() {
     assert_eq!(browser.log(), Vec::<String>::new());
 }
 
+/// Typing at once after a stroke does not lose the stroke, and an emptied box is no edit.
+#[test]
+fn strokes_before_typing_are_read_when_it_ends() {
+    let Some((_server, browser)) = open(1280, 860) else { return };
+    write(&browser, "mouse", "square");
+    latex_is(&browser, "x^{2} + 1");
+    write_plus_one(&browser);
+    type_latex(&browser, "z^{2} + 1");
+    browser.run("$('#latex').blur();", json!([]));
+    latex_is(&browser, "z^{2} + 1 + 1");
+    type_latex(&browser, " ");
+    browser.wait("a way back", "return $('#status-actions').textContent === 'Use the reading';");
+    browser.run("$('#latex').blur(); await $('comer-ink').read();", json!([]));
+    latex_is(&browser, "x^{2} + 1 + 1");
+    assert_eq!(browser.log(), Vec::<String>::new());
+}
+
 /// With an engine whose second reading changes what was edited.
 #[test]
 fn strokes_that_contradict_an_edit_ask() {

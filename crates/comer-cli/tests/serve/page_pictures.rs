@@ -173,6 +173,58 @@ fn several_formulas_are_boxes_to_click() {
     assert_eq!(browser.log(), Vec::<String>::new());
 }
 
+/// The same with the server: each formula is found, read alone, undone, and an entry of the history with its crop.
+#[test]
+fn formulas_found_by_the_server_are_read_by_a_click() {
+    let Some((_server, browser)) = open_with_helpers() else { return };
+    let inks = json!([{ "strokes": ink("square"), "x": 60, "y": 60 }, { "strokes": ink("root"), "x": 60, "y": 460 },
+        { "strokes": ink("sum"), "x": 80, "y": 860 }]);
+    drop_picture(&browser, &inks, &json!({ "width": 1000, "height": 1300, "name": "page.png" }));
+    latex_is(&browser, "x^{2} + 1");
+    assert!(browser.text("#status").contains("3 formulas found"), "{}", browser.text("#status"));
+    for (number, latex) in [(2, r"\sqrt{x + 1}"), (3, r"\sum\limits_{i=1}^{n} x_{i}")] {
+        browser.click(&format!(".found:nth-of-type({number})"));
+        latex_is(&browser, latex);
+        browser.keys(&["\u{e009}", "z"]);
+        latex_is(&browser, "x^{2} + 1");
+    }
+    browser.wait("three entries", "return document.querySelectorAll('#history-list .entry').length === 3;");
+    // Redone, the crop survives a reload, and the whole picture is still there.
+    browser.keys(&["\u{e009}", "\u{e008}", "Z"]);
+    latex_is(&browser, r"\sum\limits_{i=1}^{n} x_{i}");
+    let crop = "return $('comer-ink').snapshot.picture.crop.corners;";
+    let before = browser.run(crop, json!([]));
+    browser.run("location.reload();", json!([]));
+    ready(&browser);
+    latex_is(&browser, r"\sum\limits_{i=1}^{n} x_{i}");
+    assert_eq!(browser.run(crop, json!([])), before);
+    browser.click("[data-picture=reset]");
+    latex_is(&browser, "x^{2} + 1");
+    assert_eq!(browser.log(), Vec::<String>::new());
+}
+
+/// A reload before it was read loses no picture.
+#[test]
+fn an_unread_picture_survives_a_reload() {
+    let Some((_server, browser)) = open_with_helpers() else { return };
+    browser.run(
+        "$('comer-ink').engine = { info: async () => ({}), recognizeImage: () => new Promise(() => {}) };",
+        json!([]),
+    );
+    let inks = json!([{ "strokes": ink("fraction"), "x": 60, "y": 60 }]);
+    drop_picture(&browser, &inks, &json!({ "width": 700, "height": 400 }));
+    browser.wait(
+        "the draft",
+        "return new Promise((done) => { const opened = indexedDB.open('comer'); opened.onsuccess = () => {
+             const count = opened.result.transaction('entries').objectStore('entries').count();
+             count.onsuccess = () => { opened.result.close(); done(count.result === 1); }; }; });",
+    );
+    browser.run("location.reload();", json!([]));
+    ready(&browser);
+    latex_is(&browser, r"\frac{a}{b}");
+    assert_eq!(browser.log(), Vec::<String>::new());
+}
+
 /// Pointing at a symbol frames its place in the picture, also in a crop; and what the network saw is shown on request.
 #[test]
 fn symbols_light_up_in_the_picture() {

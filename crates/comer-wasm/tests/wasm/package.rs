@@ -86,6 +86,7 @@ fn the_package_is_complete() {
             assert!(folder.join(import).exists(), "{name} needs {import}");
         }
     }
-    let wasm = std::fs::metadata(folder.join("comer_wasm_bg.wasm")).unwrap().len();
-    assert!(wasm < 4_000_000, "{wasm} bytes of code");
+    let gzip = Command::new("gzip").arg("-9c").arg(folder.join("comer_wasm_bg.wasm")).output().unwrap();
+    let size = gzip.stdout.len();
+    assert!(gzip.status.success() && size <= 1_500_000, "{size} bytes of compressed code");
 }

@@ -79,6 +79,17 @@ fn the_page_recognises_without_a_server() {
     assert!(both["wrong"][1].as_str().unwrap().contains("nbest"), "{both}");
     assert!(both["regions"].as_u64() > Some(3), "{both}");
 
+    // Two lines of ink in a picture are two formulas, here and with the server.
+    let found = browser.run(
+        "const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [900, 1100];
+         const pen = canvas.getContext('2d'); pen.fillStyle = '#fff'; pen.fillRect(0, 0, 900, 1100); pen.lineWidth = 4;
+         for (const dy of [0, 550]) { for (const stroke of $('comer-ink').strokes) { pen.beginPath(); stroke.forEach(([x, y]) => pen.lineTo(x / 2, y / 2 + dy)); pen.stroke(); } }
+         const { found, warnings } = await $('comer-ink').engine.recognizeImage(await new Promise((done) => canvas.toBlob(done)));
+         return [found?.map(({ latex }) => latex), found?.[1].box[1] > 550, Array.isArray(warnings)];",
+        json!([]),
+    );
+    assert_eq!(found, json!([["x^{2} + 1", "x^{2} + 1"], true, true]));
+
     let corrected = browser.run(
         "const { formulas: [{ tokens, latex }] } = await $('comer-ink').engine.recognizeStrokes($('comer-ink').strokes, { constraints: { prefix: ['X'] } });
          return [latex, tokens[0].confidence];",
