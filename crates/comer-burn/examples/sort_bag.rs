@@ -1,7 +1,9 @@
 //! Attention refinement outside of handwriting: sorting a bag of digits, with and without it.
 //!
-//! The memory is a bag: digits without positions, many of them several times. The decoder writes them in order, so at each step
-//! it has to know which of them it has written. Both decoders are the same but for the refinement of the second layer.
+//! The memory is a bag: digits without positions, many of them several times, in bags of many sizes. The decoder writes them in
+//! order, so at each step it has to know which of them it has written. Attention gives the share of a digit, not its number, so a
+//! decoder without coverage has to infer the size of the bag as well. Both decoders are the same but for the refinement of the
+//! second layer.
 //!
 //! ```sh
 //! cargo run --release -p comer-burn --example sort_bag
@@ -24,11 +26,13 @@ use comer_eval::bootstrap::Repetitions;
 const DIGITS: usize = 6;
 /// The token before the first digit, which is also the one after the last.
 const EDGE: i32 = DIGITS as i32;
-const LENGTH: usize = 14;
+/// The digits of a bag: from `SHORTEST` to `LENGTH`.
+const SHORTEST: usize = 6;
+const LENGTH: usize = 24;
 const WIDTH: usize = 64;
 const HEADS: usize = 4;
 const BATCH: usize = 32;
-const STEPS: usize = 1500;
+const STEPS: usize = 500;
 const TEST_BAGS: usize = 500;
 const SEEDS: [u64; 3] = [1, 2, 3];
 
@@ -36,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = device("cpu-burn")?;
     let test = Bags::new(TEST_BAGS, &mut Random(2022));
     println!(
-        "{LENGTH} digits of {DIGITS} kinds, {STEPS} steps of {BATCH} bags; {TEST_BAGS} bags to test with"
+        "{SHORTEST} to {LENGTH} digits of {DIGITS} kinds, {STEPS} steps of {BATCH} bags; {TEST_BAGS} bags to test with"
     );
     let mut outcomes = [Vec::new(), Vec::new()];
     for seed in SEEDS {
@@ -79,18 +83,38 @@ fn train(seed: u64, refined: bool, device: &Device) -> Decoder {
     model
 }
 
-/// Bags of digits: `[bags][LENGTH]`.
+/// Bags of digits.
 struct Bags(Vec<Vec<i32>>);
 
 impl Bags {
     fn new(count: usize, random: &mut Random) -> Self {
-        Self((0..count).map(|_| (0..LENGTH).map(|_| random.below(DIGITS) as i32).collect()).collect())
+        let bag = |_| {
+            let length = SHORTEST + random.below(LENGTH - SHORTEST + 1);
+            (0..length).map(|_| random.below(DIGITS) as i32).collect()
+        };
+        Self((0..count).map(bag).collect())
     }
 
+    /// The digits as they lie in the memory, padded.
+    fn memory(&self) -> Vec<i32> {
+        self.0
+            .iter()
+            .flat_map(|bag| (0..LENGTH).map(|place| bag.get(place).copied().unwrap_or(EDGE)))
+            .collect()
+    }
+
+    fn padding(&self) -> Padding {
+        let mut padding = Padding::none(self.0.len(), 1, LENGTH);
+        padding.values = self.0.iter().flat_map(|bag| (0..LENGTH).map(|place| place >= bag.len())).collect();
+        padding
+    }
+
+    /// In order, then only edges.
     fn sorted(&self) -> impl Iterator<Item = Vec<i32>> {
         self.0.iter().map(|bag| {
             let mut bag = bag.clone();
             bag.sort_unstable();
+            bag.resize(LENGTH, EDGE);
             bag
         })
     }
@@ -133,17 +157,19 @@ impl Decoder {
         let tokens = |values: Vec<i32>, length| {
             Tensor::<2, Int>::from_data(TensorData::new(values, [count, length]), device)
         };
-        let memory = self.memory.forward(tokens(bags.0.concat(), LENGTH));
+        let memory = self.memory.forward(tokens(bags.memory(), LENGTH));
         let positions = token_positions(steps, WIDTH, device).unsqueeze::<3>();
         let mut x = self.written.forward(tokens(bags.inputs(), steps)) + positions;
         // No step sees later ones.
         let future = Tensor::<2>::ones([steps, steps], device).triu(1).bool().unsqueeze::<4>();
-        let padding = Padding::none(count, 1, LENGTH);
+        let padding = bags.padding();
+        let outside = TensorData::new(padding.values.clone(), [count, 1, 1, LENGTH]);
+        let outside = Tensor::<4, Bool>::from_data(outside, device);
         let mut previous = None;
         for layer in &self.layers {
             let refinement = self.refinement.as_ref().zip(previous);
             let weights;
-            (x, weights) = layer.forward(x, memory.clone(), future.clone(), |own| {
+            (x, weights) = layer.forward(x, memory.clone(), [future.clone(), outside.clone()], |own| {
                 refinement.map(|(refinement, previous)| refinement.forward(previous, own, &padding))
             });
             previous = Some(weights);
@@ -184,17 +210,17 @@ impl Layer {
         }
     }
 
-    /// The output, and the attention to the memory.
+    /// The output, and the attention to the memory. Later steps, and what is outside of the bag, are masked.
     fn forward(
         &self,
         x: Tensor<3>,
         memory: Tensor<3>,
-        future: Tensor<4, Bool>,
+        [future, outside]: [Tensor<4, Bool>; 2],
         refine: impl FnOnce(Tensor<4>) -> Option<Tensor<4>>,
     ) -> (Tensor<3>, Tensor<4>) {
-        let (own, _) = self.own.forward(x.clone(), x.clone(), Some(future), |_| None);
+        let (own, _) = self.own.forward(x.clone(), x.clone(), future, |_| None);
         let x = self.norms[0].forward(x + own);
-        let (cross, weights) = self.cross.forward(x.clone(), memory, None, refine);
+        let (cross, weights) = self.cross.forward(x.clone(), memory, outside, refine);
         let x = self.norms[1].forward(x + cross);
         let wide = self.contract.forward(relu(self.expand.forward(x.clone())));
         (self.norms[2].forward(x + wide), weights)
@@ -219,7 +245,7 @@ impl Attention {
         &self,
         x: Tensor<3>,
         memory: Tensor<3>,
-        mask: Option<Tensor<4, Bool>>,
+        mask: Tensor<4, Bool>,
         refine: impl FnOnce(Tensor<4>) -> Option<Tensor<4>>,
     ) -> (Tensor<3>, Tensor<4>) {
         let [batch, steps, _] = x.dims();
@@ -229,13 +255,8 @@ impl Attention {
         };
         let (query, key) = (heads(self.query.forward(x)), heads(self.key.forward(memory.clone())));
         let energies = query.matmul(key.swap_dims(2, 3)) / ((WIDTH / HEADS) as f64).sqrt();
-        let energies = match mask {
-            Some(mask) => {
-                let mask = mask.expand(energies.dims());
-                energies.mask_fill(mask, f32::NEG_INFINITY)
-            }
-            None => energies,
-        };
+        let mask = mask.expand(energies.dims());
+        let energies = energies.mask_fill(mask, f32::NEG_INFINITY);
         let mut weights = softmax(energies.clone(), 3);
         // The attention without refinement says where this layer would look; the term moves it to what is left.
         if let Some(term) = refine(weights.clone()) {
