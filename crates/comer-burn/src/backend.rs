@@ -38,7 +38,7 @@ struct TrainableModel {
 impl BurnBackend {
     /// The network of a recipe on a device.
     pub fn new(recipe: &Recipe, vocab: Vocab, device: &Device) -> Self {
-        let Loss { label_smoothing, symbols } = recipe.loss;
+        let Loss { label_smoothing, symbols, .. } = recipe.loss;
         let device = device.clone().autodiff();
         Self { config: recipe.model.clone(), vocab, label_smoothing, symbols, device }
     }
@@ -91,7 +91,8 @@ impl Backend for BurnBackend {
             specs.iter().map(|spec| (spec.name.as_str(), spec.trainable)).collect();
         running.retain(|name, _| !trainable[name.as_str()]);
         let gradients = collector.found;
-        Ok(BatchOutput { loss: value, targets: targets.count(), correct, symbol_loss, gradients, running })
+        let targets = targets.count();
+        Ok(BatchOutput { loss: value, targets, correct, symbol_loss, presence_loss: 0.0, gradients, running })
     }
 }
 
