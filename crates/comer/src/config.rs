@@ -211,6 +211,16 @@ impl ModelConfig {
         Ok(())
     }
 
+    /// An error unless the decoder is of this kind.
+    pub fn require_decoder(&self, kind: DecoderKind) -> Result<()> {
+        let name = |kind| if kind == DecoderKind::Gru { "gru" } else { "transformer" };
+        if self.decoder == kind {
+            return Ok(());
+        }
+        let (found, expected) = (name(self.decoder).into(), format!("{} here", name(kind)));
+        Err(Error::Config { field: "decoder", found, expected })
+    }
+
     /// Channels after the stem.
     pub fn stem_channels(&self) -> usize {
         2 * self.growth_rate

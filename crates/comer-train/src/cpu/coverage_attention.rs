@@ -4,9 +4,9 @@
 //! hidden layer: `e = v tanh(W_s s + W_f F + U (K * c))`, `a = softmax(e)`, and the context is the sum of `a F` over the
 //! cells, each head for its part of F. `U K` is one kernel, computed once per batch.
 
+use comer::internal::engine::coverage_window::Window;
 use comer::internal::weights::Weights;
 
-use super::coverage_window::Window;
 use super::decoder_batch::{DecoderBatch, Sequence, Site};
 use super::linear::{add, entry};
 use super::norm::Dropout;
@@ -74,11 +74,9 @@ impl<'a> CoverageAttention<'a> {
     /// A sequence before its first step. `features` is `[cells][width]`, `memory` `[cells][d]`, both of its picture.
     pub fn start<'v>(&self, sequence: &Sequence, features: &'v [f32], memory: &'v [f32]) -> AttentionTape<'v> {
         let window = Window::new(self.heads, sequence.height, sequence.width);
-        let indices: Vec<usize> = window.kernel_indices().collect();
-        let rows = self.kernel.chunks_exact(self.kernel.len() / self.width);
         AttentionTape {
             window,
-            kernel: rows.flat_map(|row| indices.iter().map(|&index| row[index])).collect(),
+            kernel: window.crop(&self.kernel),
             features,
             memory,
             weights: Vec::with_capacity(sequence.steps() * self.heads * window.cells()),

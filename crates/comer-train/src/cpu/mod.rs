@@ -8,7 +8,6 @@ mod attention;
 mod batch_norm;
 mod buffer;
 mod coverage_attention;
-mod coverage_window;
 mod cross;
 mod decoder;
 mod decoder_batch;

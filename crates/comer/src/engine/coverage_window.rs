@@ -1,10 +1,11 @@
-//! The cells that the 11 x 11 convolution over the coverage of a picture reads, as the rows of a matrix product.
+//! The cells that the 11 x 11 convolution over the coverage of a picture reads, as the rows of a matrix product; shared with
+//! the trainer.
 
-use comer::internal::config::GRU_COVERAGE_KERNEL as SIDE;
+use crate::config::GRU_COVERAGE_KERNEL as SIDE;
 
 /// The part of the kernel that overlaps a picture at all: the rest would only multiply zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Window {
+pub struct Window {
     heads: usize,
     height: usize,
     width: usize,
@@ -13,11 +14,13 @@ pub(super) struct Window {
 }
 
 impl Window {
+    /// The window for a picture of at least one cell.
     pub fn new(heads: usize, height: usize, width: usize) -> Self {
         let reach = (SIDE / 2).min(height - 1);
         Self { heads, height, width, reach: (reach, (SIDE / 2).min(width - 1)) }
     }
 
+    /// The cells of the picture.
     pub fn cells(&self) -> usize {
         self.height * self.width
     }
@@ -65,10 +68,18 @@ impl Window {
         patches
     }
 
+    /// The part of the kernels `[outputs][heads][SIDE][SIDE]` within the window: `[outputs][taps]`.
+    pub fn crop(&self, kernels: &[f32]) -> Vec<f32> {
+        let indices: Vec<usize> = self.kernel_indices().collect();
+        let kernels = kernels.chunks_exact(self.heads * SIDE * SIDE);
+        kernels.flat_map(|kernel| indices.iter().map(|&index| kernel[index])).collect()
+    }
+
     /// Adds the gradient of the patches to that of the coverage.
     pub fn patches_backward(&self, patches: &[f32], coverage: &mut [f32]) {
         self.runs(|cell, tap, length| {
-            super::linear::add(&mut coverage[cell..cell + length], &patches[tap..tap + length]);
+            let sums = coverage[cell..cell + length].iter_mut();
+            sums.zip(&patches[tap..]).for_each(|(sum, x)| *sum += x);
         });
     }
 }
