@@ -9,10 +9,10 @@ use comer::internal::config::ModelConfig;
 use comer::internal::weights::{self, Weights, tensor_specs};
 use comer::internal::{ModelFile, Vocab};
 
-use comer_train::{Error, Result};
 use comer_train::backend::{Backend, BatchOutput};
 use comer_train::batches::Batch;
 use comer_train::recipe::{Loss, Recipe};
+use comer_train::{Error, Result};
 
 use crate::model::symbols::SymbolClassifier;
 use crate::model::targets::Targets;

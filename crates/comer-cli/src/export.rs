@@ -36,7 +36,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let model = arguments.model.read()?;
     if model.config.decoder != DecoderKind::Transformer {
-        bail!("the decoder of this model is a GRU: expected a transformer, the only one that can be exported to ONNX");
+        bail!(
+            "the decoder of this model is a GRU: expected a transformer, the only one that can be exported to ONNX"
+        );
     }
     let out = &arguments.out;
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;

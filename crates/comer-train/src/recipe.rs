@@ -366,7 +366,7 @@ impl Recipe {
 
 #[cfg(test)]
 mod tests {
-    use comer::internal::config::Coverage;
+    use comer::internal::config::{Coverage, DecoderKind};
 
     use super::*;
 
@@ -386,6 +386,9 @@ mod tests {
             "overfit.toml",
         ] {
             open(name);
+        }
+        for name in ["densewap.toml", "li.toml", "ws-wap.toml", "ding.toml"] {
+            assert_eq!(open(name).model.decoder, DecoderKind::Gru, "{name}");
         }
         assert_eq!(open("paper.toml"), Recipe::default());
         for (name, coverage) in [

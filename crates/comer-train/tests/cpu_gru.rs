@@ -32,7 +32,11 @@ fn losses_of_three_steps_and_gradients_equal_pytorch() {
         let recipe = Optimizer::default();
         for (number, &loss) in golden.get("train.losses").data.iter().enumerate() {
             let (step, _) = network(&config, &weights).decoder_step(&features, &sequences);
-            assert!((step.loss - f64::from(loss)).abs() <= 1e-5, "{name}: loss {}, expected {loss}", step.loss);
+            assert!(
+                (step.loss - f64::from(loss)).abs() <= 1e-5,
+                "{name}: loss {}, expected {loss}",
+                step.loss
+            );
             if number == 0 {
                 assert_eq!(step.gradients.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
                 for (tensor, expected) in &expected {

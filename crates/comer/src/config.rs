@@ -385,7 +385,10 @@ mod tests {
             (ModelConfig { encoder_dropout: f64::NAN, ..Default::default() }, "encoder_dropout"),
             (ModelConfig { directions: Directions::LeftToRight, ..Default::default() }, "directions"),
             (ModelConfig { drop_attention: 0.1, ..Default::default() }, "drop_attention"),
-            (ModelConfig { decoder: DecoderKind::Gru, attention_width: 100, ..Default::default() }, "attention_width"),
+            (
+                ModelConfig { decoder: DecoderKind::Gru, attention_width: 100, ..Default::default() },
+                "attention_width",
+            ),
         ];
         for (config, field) in cases {
             let message = config.validate().unwrap_err().to_string();
@@ -396,7 +399,10 @@ mod tests {
     #[test]
     fn keys_of_the_gru_decoder_are_written_only_where_they_are_used() {
         let text = serde_json::to_string(&ModelConfig::default()).unwrap();
-        assert!(text.starts_with(r#"{"d_model":256,"#) && text.ends_with(r#""coverage":"fusion"}"#), "{text}");
+        assert!(
+            text.starts_with(r#"{"d_model":256,"#) && text.ends_with(r#""coverage":"fusion"}"#),
+            "{text}"
+        );
         let gru = ModelConfig {
             decoder: DecoderKind::Gru,
             directions: Directions::LeftToRight,

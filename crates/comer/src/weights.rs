@@ -5,9 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::{
-    BLOCKS, COVERAGE_KERNEL, Coverage, DecoderKind, GRU_COVERAGE_KERNEL, ModelConfig,
-};
+use crate::config::{BLOCKS, COVERAGE_KERNEL, Coverage, DecoderKind, GRU_COVERAGE_KERNEL, ModelConfig};
 
 /// A dense tensor of f32 in row-major order.
 #[derive(Clone, Debug, PartialEq)]

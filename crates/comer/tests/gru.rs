@@ -85,8 +85,12 @@ fn prefixes_in_one_batch_are_independent_of_each_other() {
     let decoder = AnyDecoder::new(&golden.config, vocab, &golden.weights).unwrap();
     let features = memory(&golden, 1);
     // (parents, tokens) of each step; row 2 of the last step has the prefix 1 9 4 6.
-    let steps: [(&[usize], &[TokenId]); 4] =
-        [(&[0, 0], &[1, 2]), (&[0, 0, 1], &[7, 9, 5]), (&[2, 1, 1, 0], &[3, 4, 8, 3]), (&[0, 3, 1], &[6, 6, 6])];
+    let steps: [(&[usize], &[TokenId]); 4] = [
+        (&[0, 0], &[1, 2]),
+        (&[0, 0, 1], &[7, 9, 5]),
+        (&[2, 1, 1, 0], &[3, 4, 8, 3]),
+        (&[0, 3, 1], &[6, 6, 6]),
+    ];
     let mut state = decoder.start(&features).unwrap();
     state.on_all_cores();
     let mut prefixes: Vec<Vec<TokenId>> = vec![Vec::new(); 2];

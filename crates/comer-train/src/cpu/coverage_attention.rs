@@ -72,7 +72,12 @@ impl<'a> CoverageAttention<'a> {
     }
 
     /// A sequence before its first step. `features` is `[cells][width]`, `memory` `[cells][d]`, both of its picture.
-    pub fn start<'v>(&self, sequence: &Sequence, features: &'v [f32], memory: &'v [f32]) -> AttentionTape<'v> {
+    pub fn start<'v>(
+        &self,
+        sequence: &Sequence,
+        features: &'v [f32],
+        memory: &'v [f32],
+    ) -> AttentionTape<'v> {
         let window = Window::new(self.heads, sequence.height, sequence.width);
         AttentionTape {
             window,
@@ -112,7 +117,8 @@ impl<'a> CoverageAttention<'a> {
         for (head, weights) in used.chunks_exact_mut(cells).enumerate() {
             let number = tape.first + step * self.heads + head;
             if self.drop.is_some_and(|drop| drop.factor(number) == 0.0) {
-                let better = |best: usize, cell: usize| if weights[cell] > weights[best] { cell } else { best };
+                let better =
+                    |best: usize, cell: usize| if weights[cell] > weights[best] { cell } else { best };
                 let most = (1..cells).fold(0, better);
                 weights[most] = 0.0;
             }

@@ -48,8 +48,7 @@ pub(super) fn forward_backward(
     let mut largest = output.backward(&logits);
     apply_dropout(dropout, 0, &mut largest);
     let pairs = hidden.as_chunks::<2>().0.iter().zip(&largest);
-    let hidden: Vec<f32> =
-        pairs.flat_map(|(&[a, b], &g)| if a >= b { [g, 0.0] } else { [0.0, g] }).collect();
+    let hidden: Vec<f32> = pairs.flat_map(|(&[a, b], &g)| if a >= b { [g, 0.0] } else { [0.0, g] }).collect();
     readout.insert_grad(rows, &hidden, gradients);
     let inputs = decoder.steps.pack(&readout.backward(&hidden), 3 * d);
     let part = |column: usize| -> Vec<f32> {
@@ -77,9 +76,9 @@ struct Tape<'a> {
     initial: Vec<Vec<f32>>, // of each layer, [pictures][d]
     tokens: Vec<f32>,       // [rows][d]
     token_gru: GruTape,
-    queries: Vec<f32>,                // [rows][width]
+    queries: Vec<f32>,                 // [rows][width]
     attention: Vec<AttentionTape<'a>>, // of each sequence, longest first
-    contexts: Vec<f32>,               // [rows][d]
+    contexts: Vec<f32>,                // [rows][d]
     context_gru: GruTape,
     stacked: Vec<GruTape>,
 }
@@ -182,7 +181,12 @@ impl<'a> GruDecoder<'a> {
             for step in 0..self.steps.steps() {
                 let range = self.steps.rows(step);
                 let previous = self.previous(step, initial, &tape.next);
-                gru.forward(&mut tape, range.clone(), &parts[range.start * 3 * d..range.end * 3 * d], &previous);
+                gru.forward(
+                    &mut tape,
+                    range.clone(),
+                    &parts[range.start * 3 * d..range.end * 3 * d],
+                    &previous,
+                );
             }
             stacked.push(tape);
         }
@@ -240,7 +244,8 @@ impl<'a> GruDecoder<'a> {
             let (first, count) = (range.start, range.len());
             let gradient = &mut states[first * d..][..count * d];
             add(gradient, &carried);
-            let mut state = self.context_gru.backward(&tape.context_gru, range.clone(), gradient, &mut context_parts);
+            let mut state =
+                self.context_gru.backward(&tape.context_gru, range.clone(), gradient, &mut context_parts);
             let contexts = &mut contexts[first * d..][..count * d];
             let parts = &context_parts.input[first * 3 * d..][..count * 3 * d];
             self.context_gru.input.backward_add(parts, contexts);

@@ -109,7 +109,10 @@ mod tests {
             let x = 1e-2 * step as f32;
             let (exact, found) = (f64::from(x), [sigmoid(x), tanh(x)].map(f64::from));
             let expected = [((-exact).exp() + 1.0).recip(), exact.tanh()];
-            assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 2e-7), "{x}: {found:?} {expected:?}");
+            assert!(
+                found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 2e-7),
+                "{x}: {found:?} {expected:?}"
+            );
         }
     }
 

@@ -1,8 +1,8 @@
 //! The weights of the GRU decoder with coverage attention, packed once (section 3.1 of the paper); `gru_state.rs` runs them.
 
 use super::decoder::check;
-use super::kernels::{Activation, Kernels};
 use super::kernels::panels::{Panels, Rows, product};
+use super::kernels::{Activation, Kernels};
 use crate::config::{DecoderKind, ModelConfig};
 use crate::error::Result;
 use crate::weights::Weights;

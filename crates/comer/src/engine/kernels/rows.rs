@@ -333,13 +333,15 @@ mod tests {
                 coverage_energies(kernels, &hidden, &query, &v, &mut energies);
                 for (index, found) in energies.iter().enumerate() {
                     let (head, cell, part) = (index / cells, index % cells, width / heads);
-                    let term = |k: usize| f64::from(v[k]) * f64::from(hidden[cell * width + k] + query[k]).tanh();
+                    let term =
+                        |k: usize| f64::from(v[k]) * f64::from(hidden[cell * width + k] + query[k]).tanh();
                     let expected: f64 = (head * part..(head + 1) * part).map(term).sum();
                     assert!((f64::from(*found) - expected).abs() < 2e-4, "{isa:?}: {found} {expected}");
                 }
             }
             for d in [1, 4, 33] {
-                let [input, state] = [3, 11].map(|from| (from..from + 6 * d).map(number).collect::<Vec<f32>>());
+                let [input, state] =
+                    [3, 11].map(|from| (from..from + 6 * d).map(number).collect::<Vec<f32>>());
                 let old: Vec<f32> = (0..2 * d).map(|i| number(i) * 0.3).collect();
                 let mut states = old.clone();
                 gru_gates(kernels, &input, &state, d, &mut states);
