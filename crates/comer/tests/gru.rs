@@ -24,7 +24,7 @@ fn memory(golden: &GruGolden, picture: usize) -> Features {
         let position = |part: usize, whole: usize, k: usize| {
             let frequency = 10000f64.powf(-2.0 * (k / 2) as f64 / (d / 2) as f64);
             let angle = part as f64 / (whole as f64 + 1e-6) * std::f64::consts::TAU * frequency;
-            if k % 2 == 0 { angle.sin() } else { angle.cos() }
+            if k.is_multiple_of(2) { angle.sin() } else { angle.cos() }
         };
         let value = |k: usize| {
             let products = features.iter().zip(&weight[k * channels..]).map(|(x, w)| f64::from(*x) * w);

@@ -149,9 +149,8 @@ fn coverage_energies_body(hidden: &[f32], query: &[f32], v: &[f32], energies: &m
             let mut lanes = [0.0; CHUNK];
             let whole = part / CHUNK * CHUNK;
             for from in (0..whole).step_by(CHUNK) {
-                for lane in 0..CHUNK {
-                    let at = from + lane;
-                    lanes[lane] += v[at] * tanh(hidden[at] + query[at]);
+                for (lane, at) in lanes.iter_mut().zip(from..from + CHUNK) {
+                    *lane += v[at] * tanh(hidden[at] + query[at]);
                 }
             }
             let rest: f32 = (whole..part).map(|at| v[at] * tanh(hidden[at] + query[at])).sum();
