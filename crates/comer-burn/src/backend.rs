@@ -9,10 +9,10 @@ use comer::internal::config::ModelConfig;
 use comer::internal::weights::{self, Weights, tensor_specs};
 use comer::internal::{ModelFile, Vocab};
 
-use comer_train::Result;
 use comer_train::backend::{Backend, BatchOutput};
 use comer_train::batches::Batch;
 use comer_train::recipe::{Loss, Recipe};
+use comer_train::{Error, Result};
 
 use crate::model::symbols::SymbolClassifier;
 use crate::model::targets::Targets;
@@ -25,6 +25,7 @@ pub struct BurnBackend {
     vocab: Vocab,
     label_smoothing: f64,
     symbols: f64,
+    presence: f64,
     device: Device,
 }
 
@@ -38,12 +39,16 @@ struct TrainableModel {
 impl BurnBackend {
     /// The network of a recipe on a device.
     pub fn new(recipe: &Recipe, vocab: Vocab, device: &Device) -> Self {
-        let Loss { label_smoothing, symbols } = recipe.loss;
+        let Loss { label_smoothing, symbols, presence } = recipe.loss;
         let device = device.clone().autodiff();
-        Self { config: recipe.model.clone(), vocab, label_smoothing, symbols, device }
+        Self { config: recipe.model.clone(), vocab, label_smoothing, symbols, presence, device }
     }
 
     fn network(&self, weights: &Weights) -> Result<TrainableModel> {
+        if self.presence > 0.0 {
+            let reason = "loss.presence is computed on the CPU only: expected 0 or the device cpu".into();
+            return Err(Error::Data(reason));
+        }
         let mut model_weights = weights.clone();
         model_weights.retain(|name, _| !name.starts_with("symbols."));
         let (config, vocab) = (self.config.clone(), self.vocab.clone());
@@ -91,7 +96,8 @@ impl Backend for BurnBackend {
             specs.iter().map(|spec| (spec.name.as_str(), spec.trainable)).collect();
         running.retain(|name, _| !trainable[name.as_str()]);
         let gradients = collector.found;
-        Ok(BatchOutput { loss: value, targets: targets.count(), correct, symbol_loss, gradients, running })
+        let targets = targets.count();
+        Ok(BatchOutput { loss: value, targets, correct, symbol_loss, presence_loss: 0.0, gradients, running })
     }
 }
 

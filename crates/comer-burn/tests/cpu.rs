@@ -135,7 +135,8 @@ fn a_step_equals_that_of_the_reference_for_pictures_of_one_size() {
 
 /// The network of a model file, without label smoothing and symbol loss.
 fn network(file: &ModelFile, seed: u32) -> Network<'_> {
-    Network { config: &file.config, weights: &file.weights, seed, label_smoothing: 0.0, symbols: None }
+    let (config, weights) = (&file.config, &file.weights);
+    Network { config, weights, seed, label_smoothing: 0.0, symbols: None, presence: 0.0 }
 }
 
 /// Compares each tensor by the norm of the difference relative to its norm. The bias of the refinement's norm shifts all

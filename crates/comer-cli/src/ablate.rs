@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail};
-use comer::internal::config::{Coverage, SearchConfig};
+use comer::internal::config::{Coverage, DecoderKind, SearchConfig};
 use comer::internal::dataset::Dataset;
 use comer::internal::{ModelFile, Vocab};
 use comer_eval::Report;
@@ -208,7 +208,8 @@ fn rows(arguments: &Arguments) -> Result<Vec<Row>> {
         if let Some(epochs) = arguments.epochs {
             recipe.epochs = epochs.get();
         }
-        if models.is_empty() {
+        // The models differ in the coverage of the transformer, which a GRU decoder does not have.
+        if models.is_empty() || recipe.model.decoder != DecoderKind::Transformer {
             rows.push(Row { name, recipe });
             continue;
         }

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use comer::alignment::Direction;
-use comer::internal::{Coverage, latex};
+use comer::internal::config::Directions;
+use comer::internal::latex;
 use comer::{AlignmentDetail, Input, InputOptions, RecognizeOptions, Recognizer, Token};
 
 use crate::args::{ModelArgs, SearchArgs, ThreadArgs};
@@ -117,7 +118,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// What to show, as far as the model has it.
 fn choice(arguments: &Arguments, recognizer: &Recognizer) -> Result<Choice> {
     let config = recognizer.config();
-    let refined = config.coverage != Coverage::None;
+    let refined = config.is_refined();
     let number = |name: &str, number: Option<usize>, most: usize| match number {
         Some(number) if number == 0 || number > most => {
             bail!("--{name} {number}: this model has {most}, expected a number from 1 to {most}")
@@ -125,12 +126,15 @@ fn choice(arguments: &Arguments, recognizer: &Recognizer) -> Result<Choice> {
         _ => Ok(number.map(|number| number - 1)),
     };
     let map = arguments.map.unwrap_or(if refined { Map::Refinement } else { Map::Attention });
-    let layer = number("layer", arguments.layer, config.decoder_layers)?;
+    let layer = number("layer", arguments.layer, config.attention_layers())?;
     if map == Map::Refinement && !refined {
         bail!("--map refinement: this model has none, expected attention or coverage");
     }
     if map == Map::Refinement && layer == Some(0) {
         bail!("--layer 1: the first layer has no refinement, expected a layer from 2 on or another --map");
+    }
+    if arguments.right_to_left && config.directions == Directions::LeftToRight {
+        bail!("--right-to-left: this model only writes from left to right");
     }
     let direction = if arguments.right_to_left { Direction::RightToLeft } else { Direction::LeftToRight };
     Ok(Choice { map, layer, head: number("head", arguments.head, config.heads)?, direction })

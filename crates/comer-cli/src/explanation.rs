@@ -15,14 +15,13 @@ use anyhow::{Context, Result};
 #[cfg(test)]
 use comer::Token;
 use comer::alignment::Direction;
-use comer::internal::Coverage;
 use comer::{Input, Recognition, Recognizer};
 
 use view::{Choice, Map, View};
 
 /// The page of a recognition with its full alignment.
 pub fn page(recognizer: &Recognizer, input: &Input, recognition: &Recognition) -> Result<String> {
-    let refined = recognizer.config().coverage != Coverage::None;
+    let refined = recognizer.config().is_refined();
     let map = if refined { Map::Refinement } else { Map::Attention };
     let choice = Choice { map, layer: None, head: None, direction: Direction::LeftToRight };
     let alignment = recognition.alignment.as_ref().context("no alignment was made")?;

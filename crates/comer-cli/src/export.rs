@@ -8,8 +8,9 @@ mod onnx;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use comer::internal::TokenId;
+use comer::internal::config::DecoderKind;
 use comer::internal::vocab::{EOS, PAD, SOS};
 use serde_json::json;
 
@@ -34,6 +35,11 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let model = arguments.model.read()?;
+    if model.config.decoder != DecoderKind::Transformer {
+        bail!(
+            "the decoder of this model is a GRU: expected a transformer, the only one that can be exported to ONNX"
+        );
+    }
     let out = &arguments.out;
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     let tokens: Vec<&str> =

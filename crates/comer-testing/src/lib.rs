@@ -18,7 +18,7 @@ use std::process::Command;
 pub use clock::{cpu_time, thread_cpu_time, wall_time};
 use comer::Image;
 use comer::internal::dataset::Dataset;
-pub use golden::{Golden, golden_model};
+pub use golden::{Golden, GruGolden, golden_model};
 pub use random::{Random, noise};
 pub use skip::skip;
 use tempfile::TempDir;

@@ -89,7 +89,7 @@ fn measure_batches(model: &ModelFile, batches: &[Vec<[usize; 3]>], threads: usiz
 
 /// A whole training step.
 fn step(config: &ModelConfig, weights: &mut Weights, optimizer: &mut OptimizerState, batch: &Batch) {
-    let network = Network { config, weights, seed: 1, label_smoothing: 0.0, symbols: None };
+    let network = Network { config, weights, seed: 1, label_smoothing: 0.0, symbols: None, presence: 0.0 };
     let step = network.step(&batch.pixels, Grid::new(batch.sizes.clone()), &batch.formulas);
     // A rate of 0: the weights should not change.
     optimizer.step(&Optimizer { rate: 0.0, ..Optimizer::default() }, 0.0, weights, &step.gradients, 1.0);
@@ -118,6 +118,7 @@ fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize) 
             seed: 1,
             label_smoothing: 0.0,
             symbols: None,
+            presence: 0.0,
         };
         let net = network.densenet();
         let sequences: Vec<TokenSequence> =

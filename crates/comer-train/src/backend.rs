@@ -25,6 +25,8 @@ pub struct BatchOutput {
     pub correct: usize,
     /// The auxiliary loss over the symbols of the cells; 0 without it.
     pub symbol_loss: f64,
+    /// The auxiliary loss over the tokens that are present; 0 without it.
+    pub presence_loss: f64,
     /// The gradient of each trainable tensor.
     pub gradients: Weights,
     /// The running statistics after the batch.
@@ -36,8 +38,10 @@ pub struct BatchOutput {
 pub struct StepOutput {
     /// The losses of the batches.
     pub loss: f64,
-    /// The auxiliary losses of the batches.
+    /// The auxiliary losses of the batches over the symbols of the cells.
     pub symbol_loss: f64,
+    /// The auxiliary losses of the batches over the tokens that are present.
+    pub presence_loss: f64,
     /// The losses of all target tokens.
     pub target_loss: f64,
     /// Number of target tokens.
@@ -59,6 +63,7 @@ impl StepOutput {
         for (output, batch) in outputs.iter().zip(batches) {
             total.loss += output.loss;
             total.symbol_loss += output.symbol_loss;
+            total.presence_loss += output.presence_loss;
             total.target_loss += output.loss * output.targets as f64;
             total.targets += output.targets;
             total.correct += output.correct;
@@ -88,6 +93,7 @@ impl StepOutput {
         }
         self.loss *= f64::from(share);
         self.symbol_loss *= f64::from(share);
+        self.presence_loss *= f64::from(share);
         self
     }
 }
@@ -143,17 +149,19 @@ pub struct CpuBackend {
     config: ModelConfig,
     label_smoothing: f32,
     symbols: f32,
+    presence: f32,
     threads: Option<ThreadPool>,
 }
 
 impl CpuBackend {
     /// The network of a recipe.
     pub fn new(recipe: &Recipe) -> Self {
-        let Loss { label_smoothing, symbols } = recipe.loss;
+        let Loss { label_smoothing, symbols, presence } = recipe.loss;
         Self {
             config: recipe.model.clone(),
             label_smoothing: label_smoothing as f32,
             symbols: symbols as f32,
+            presence: presence as f32,
             threads: None,
         }
     }
@@ -175,6 +183,7 @@ impl Backend for CpuBackend {
             seed: (seed ^ (seed >> 32)) as u32,
             label_smoothing: self.label_smoothing,
             symbols: (self.symbols > 0.0).then_some((self.symbols, &symbols)),
+            presence: self.presence,
         };
         let sizes = batch.pictures.iter().map(|picture| (picture.height(), picture.width())).collect();
         let pixels: Vec<f32> =
@@ -188,8 +197,8 @@ impl Backend for CpuBackend {
         for statistics in &step.statistics {
             update_running(statistics, weights, &mut running);
         }
-        let cpu::StepOutput { loss, targets, correct, symbol_loss, gradients, .. } = step;
-        Ok(BatchOutput { loss, targets, correct, symbol_loss, gradients, running })
+        let cpu::StepOutput { loss, targets, correct, symbol_loss, presence_loss, gradients, .. } = step;
+        Ok(BatchOutput { loss, targets, correct, symbol_loss, presence_loss, gradients, running })
     }
 }
 

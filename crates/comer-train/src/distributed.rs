@@ -87,12 +87,13 @@ impl Backend for MpiBackend {
         let mut whole = vec![0.0f32; part.len()];
         self.timed(|world| world.all_reduce_into(&part[..], &mut whole[..], SystemOperation::sum()));
         (output.gradients, output.running) = split(weights, &whole);
-        let StepOutput { loss, symbol_loss, target_loss, targets, correct, pictures, .. } = &mut output;
-        let mut sums =
-            [*loss, *symbol_loss, *target_loss, *targets as f64, *correct as f64, *pictures as f64];
+        let StepOutput { loss, symbol_loss, presence_loss, target_loss, targets, correct, pictures, .. } =
+            &mut output;
+        let counts = [*targets, *correct, *pictures].map(|count| count as f64);
+        let mut sums = [*loss, *symbol_loss, *presence_loss, *target_loss, counts[0], counts[1], counts[2]];
         self.add(&mut sums)?;
-        [*loss, *symbol_loss, *target_loss] = [sums[0], sums[1], sums[2]];
-        [*targets, *correct, *pictures] = [sums[3], sums[4], sums[5]].map(|sum| sum as usize);
+        [*loss, *symbol_loss, *presence_loss, *target_loss] = [sums[0], sums[1], sums[2], sums[3]];
+        [*targets, *correct, *pictures] = [sums[4], sums[5], sums[6]].map(|sum| sum as usize);
         Ok(output)
     }
 

@@ -21,12 +21,22 @@ pub fn random_model(config: ModelConfig, vocab: Vocab, seed: u64) -> Result<Mode
 
 /// The layer that classifies the symbol of each cell (see [`crate::symbols`]). Used in training only; not in model files.
 pub fn symbol_classifier(config: &ModelConfig, vocab: &Vocab, seed: u64) -> Weights {
-    let mut random = ChaCha8Rng::seed_from_u64(!seed);
+    classifier("symbols", config, vocab, !seed)
+}
+
+/// The layer that tells which tokens are present. Used in training only; not in model files.
+pub fn presence_classifier(config: &ModelConfig, vocab: &Vocab, seed: u64) -> Weights {
+    classifier("presence", config, vocab, !seed.wrapping_add(1))
+}
+
+/// A linear layer from the encoder's cells to the tokens.
+fn classifier(path: &str, config: &ModelConfig, vocab: &Vocab, seed: u64) -> Weights {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
     let (outputs, inputs) = (vocab.len(), config.d_model);
     let bound = (inputs as f32).sqrt().recip();
     let weight = Tensor { shape: vec![outputs, inputs], data: uniform(outputs * inputs, bound, &mut random) };
     let bias = Tensor { shape: vec![outputs], data: vec![0.0; outputs] };
-    Weights::from([("symbols.weight".into(), weight), ("symbols.bias".into(), bias)])
+    Weights::from([(format!("{path}.weight"), weight), (format!("{path}.bias"), bias)])
 }
 
 fn draw(spec: &TensorSpec, drawn: &Weights, random: &mut ChaCha8Rng) -> Vec<f32> {

@@ -102,7 +102,7 @@ pub struct Augmentation {
     pub noise: f64,
 }
 
-/// The loss: the cross entropy of the tokens, and optionally that of the symbols.
+/// The loss: the cross entropy of the tokens, and optionally auxiliary losses of the encoder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Loss {
@@ -110,6 +110,14 @@ pub struct Loss {
     pub label_smoothing: f64,
     /// The weight of the symbol loss, the cross entropy of the symbol of each cell, for samples with strokes; 0 for none.
     pub symbols: f64,
+    /// The weight of the presence loss, which needs no strokes: the binary cross entropy of which tokens a picture has, each
+    /// from the cell where it is most likely (weakly supervised learning); 0 for none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub presence: f64,
+}
+
+fn is_zero(weight: &f64) -> bool {
+    *weight == 0.0
 }
 
 /// Interval of checkpoints.
@@ -358,7 +366,7 @@ impl Recipe {
 
 #[cfg(test)]
 mod tests {
-    use comer::internal::config::Coverage;
+    use comer::internal::config::{Coverage, DecoderKind};
 
     use super::*;
 
@@ -378,6 +386,9 @@ mod tests {
             "overfit.toml",
         ] {
             open(name);
+        }
+        for name in ["densewap.toml", "li.toml", "ws-wap.toml", "ding.toml"] {
+            assert_eq!(open(name).model.decoder, DecoderKind::Gru, "{name}");
         }
         assert_eq!(open("paper.toml"), Recipe::default());
         for (name, coverage) in [

@@ -253,6 +253,7 @@ fn incompatibility(old: &Recipe, new: &Recipe, epochs: usize) -> Option<String> 
     }
     for (field, old, new) in [
         ("loss.symbols", old.loss.symbols, new.loss.symbols),
+        ("loss.presence", old.loss.presence, new.loss.presence),
         ("optimizer.average", old.optimizer.average, new.optimizer.average),
     ] {
         if (old > 0.0) != (new > 0.0) {

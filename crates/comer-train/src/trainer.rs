@@ -15,7 +15,7 @@ use crate::batches::{self, Batch};
 use crate::checkpoint::{Checkpoint, EpochTotals};
 use crate::curves::EpochMetrics;
 use crate::error::{Error, Result};
-use crate::initial::{random_model, symbol_classifier};
+use crate::initial::{presence_classifier, random_model, symbol_classifier};
 use crate::optimizer;
 use crate::recipe::{Recipe, ValidationSet};
 use crate::run_folder::{RunFolder, model_file};
@@ -97,6 +97,9 @@ impl Trainer<'_> {
         let mut weights = model.weights;
         if recipe.loss.symbols > 0.0 {
             weights.extend(symbol_classifier(&recipe.model, vocab, recipe.seed));
+        }
+        if recipe.loss.presence > 0.0 {
+            weights.extend(presence_classifier(&recipe.model, vocab, recipe.seed));
         }
         Ok(Checkpoint { weights, vocabulary: Some(vocab.tokens().to_vec()), ..Checkpoint::default() })
     }
@@ -205,17 +208,20 @@ impl Trainer<'_> {
             }
             let rate = recipe.schedule.rate_factor(state.progress.step, steps, &state.progress.plateau)
                 * recipe.optimizer.rate;
-            let (loss, symbol_loss) = self.step(state, &std::mem::take(&mut group), rate)?;
+            let [loss, symbol_loss, presence_loss] = self.step(state, &std::mem::take(&mut group), rate)?;
             state.progress.batch = index + 1;
             let seconds = started.elapsed().as_secs_f64();
             started = Instant::now();
             state.progress.totals.seconds += seconds;
             state.progress.seconds += seconds;
             let progress = &state.progress;
-            let line = json!({
+            let mut line = json!({
                 "step": progress.step, "epoch": progress.epoch, "loss": loss, "symbols": symbol_loss, "rate": rate,
                 "pictures": progress.totals.pictures,
             });
+            if recipe.loss.presence > 0.0 {
+                line["presence"] = presence_loss.into();
+            }
             if let Some(folder) = &mut self.folder {
                 folder.log(&line);
             }
@@ -236,8 +242,9 @@ impl Trainer<'_> {
         })
     }
 
-    /// One optimiser step with the mean gradient of a group of batches. Returns the mean loss and the mean symbol loss.
-    fn step(&mut self, state: &mut Checkpoint, group: &[Batch], rate: f64) -> Result<(f64, f64)> {
+    /// One optimiser step with the mean gradient of a group of batches. Returns the mean loss, symbol loss and
+    /// presence loss.
+    fn step(&mut self, state: &mut Checkpoint, group: &[Batch], rate: f64) -> Result<[f64; 3]> {
         let first = state.progress.step * self.recipe.batches.accumulate as u64;
         let seed = self.recipe.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(first);
         let total = self.backend.step(&state.weights, group, seed)?.mean(group.len());
@@ -254,7 +261,7 @@ impl Trainer<'_> {
         state.optimizer.update_average(&self.recipe.optimizer, &state.weights);
         state.progress.step += 1;
         state.progress.exp_rate = None;
-        Ok((loss, total.symbol_loss))
+        Ok([loss, total.symbol_loss, total.presence_loss])
     }
 
     /// Fails if training has diverged, before the weights are updated.

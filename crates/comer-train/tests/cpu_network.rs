@@ -62,7 +62,7 @@ fn gradients_with_dropout_smoothing_and_symbols_equal_finite_differences() {
         file.weights.extend(symbol_classifier);
         let step = |weights: &Weights| {
             let (config, symbols) = (&file.config, Some((0.7, &symbols[..])));
-            let network = Network { config, weights, seed: 5, label_smoothing: 0.1, symbols };
+            let network = Network { config, weights, seed: 5, label_smoothing: 0.1, symbols, presence: 0.0 };
             network.step(&pixels, Grid::new(sizes.clone()), &formulas)
         };
         let StepOutput { gradients, .. } = step(&file.weights);
@@ -138,7 +138,8 @@ fn padding_after_a_sequence_changes_neither_loss_nor_gradients() {
 
 /// The network of a model file, without label smoothing and symbol loss.
 fn network(file: &ModelFile, seed: u32) -> Network<'_> {
-    Network { config: &file.config, weights: &file.weights, seed, label_smoothing: 0.0, symbols: None }
+    let (config, weights) = (&file.config, &file.weights);
+    Network { config, weights, seed, label_smoothing: 0.0, symbols: None, presence: 0.0 }
 }
 
 /// Pictures and formulas.

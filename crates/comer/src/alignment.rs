@@ -7,10 +7,10 @@ mod boxes;
 mod ink;
 mod strokes;
 
-use crate::config::ModelConfig;
+use crate::config::{Directions, ModelConfig};
 pub use crate::direction::Direction;
 use crate::engine::Features;
-use crate::engine::decoder_state::DecoderState;
+use crate::engine::any_decoder::AnyState;
 use crate::engine::trace::{LayerTrace, StepTrace};
 use crate::error::Result;
 use crate::ink::Point;
@@ -75,7 +75,7 @@ pub struct Alignment {
     pub runners_up: Vec<Vec<Token>>,
     /// How much of the ink was attended to.
     pub ink: InkCoverage,
-    /// How each direction writes the formula, left to right first. Empty unless [`AlignmentDetail::Full`] was asked for.
+    /// How each direction of the model writes the formula, left to right first. Empty unless [`AlignmentDetail::Full`] was asked for.
     pub passes: Vec<Pass>,
 }
 
@@ -165,7 +165,7 @@ pub(crate) struct Aligner<'a, 'b> {
     pub(crate) vocab: &'a Vocab,
     pub(crate) input: &'a Input,
     pub(crate) features: &'a Features,
-    pub(crate) state: &'a mut DecoderState<'b>,
+    pub(crate) state: &'a mut AnyState<'b>,
 }
 
 impl Aligner<'_, '_> {
@@ -190,9 +190,11 @@ impl Aligner<'_, '_> {
         let runners_up = shown.iter().map(runners_up).collect();
         let mut passes = Vec::new();
         if detail == AlignmentDetail::Full {
-            let right = self.trace(tokens, Direction::RightToLeft)?;
             passes.push(self.pass(tokens, Direction::LeftToRight, left));
-            passes.push(self.pass(tokens, Direction::RightToLeft, right));
+            if self.config.directions == Directions::Both {
+                let right = self.trace(tokens, Direction::RightToLeft)?;
+                passes.push(self.pass(tokens, Direction::RightToLeft, right));
+            }
         }
         let (height, width) = (self.features.height, self.features.width);
         let strokes = strokes::shares(self.input, (height, width), &attention);
@@ -205,7 +207,7 @@ impl Aligner<'_, '_> {
     }
 
     fn pass(&self, tokens: &[TokenId], direction: Direction, steps: Vec<StepTrace>) -> Pass {
-        let (layers, heads) = (self.config.decoder_layers, self.config.heads);
+        let (layers, heads) = (self.config.attention_layers(), self.config.heads);
         let maps = layers * heads * self.features.height * self.features.width;
         let written: Vec<TokenId> = [direction.order(tokens), vec![direction.ends().1]].concat();
         let visible_before = |place: usize| tokens[..place].iter().filter(|&&token| token > EOS).count();

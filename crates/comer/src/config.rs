@@ -33,10 +33,41 @@ impl Coverage {
     }
 }
 
+/// The decoder of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DecoderKind {
+    /// The transformer of BTTR and CoMER.
+    #[default]
+    Transformer,
+    /// Two GRUs around an attention with coverage (section 3.1 of the paper): WAP, DenseWAP and models after them.
+    Gru,
+}
+
+/// The directions that a model writes formulas in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Directions {
+    /// From left to right and from right to left, with the same weights.
+    #[default]
+    Both,
+    /// From left to right only.
+    LeftToRight,
+}
+
 /// The shape of the network. `Default` is the paper's CoMER (Fusion).
+///
+/// Keys that came after the first release are written only where they differ from the default, so that models that do not
+/// need them can be opened by older versions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
+    /// The decoder. That of kind `gru` ignores `coverage` and `feed_forward`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub decoder: DecoderKind,
+    /// The directions in which formulas are written; a transformer needs both.
+    #[serde(skip_serializing_if = "is_default")]
+    pub directions: Directions,
     /// Width of the decoder and of the features it reads; a multiple of 4 and of `heads`.
     pub d_model: usize,
     /// Channels that each dense layer adds; the stem makes twice, a bottleneck four times as many.
@@ -47,16 +78,23 @@ pub struct ModelConfig {
     pub encoder_dropout: f64,
     /// Attention heads of the decoder.
     pub heads: usize,
-    /// Layers of the decoder.
+    /// Layers of the decoder. The first of a GRU decoder has the attention, the others are plain GRUs above it.
     pub decoder_layers: usize,
     /// Width of the decoder's feed-forward networks.
     pub feed_forward: usize,
-    /// Dropout on the decoder's residual branches, attention weights and feed-forward activations.
+    /// Dropout on the decoder's residual branches, attention weights and feed-forward activations. That of a GRU decoder is
+    /// before the output layer only.
     pub dropout: f64,
-    /// Channels of the refinement module's convolution.
+    /// Channels of the convolution over the coverage: the refinement module's, or that of the attention of a GRU decoder.
     pub coverage_channels: usize,
     /// The input of the refinement module.
     pub coverage: Coverage,
+    /// GRU decoder: width of the hidden layer of the attention; a multiple of `heads`.
+    #[serde(skip_serializing_if = "is_default_attention_width")]
+    pub attention_width: usize,
+    /// GRU decoder, in training: the share of attention maps whose largest weight is set to 0 (drop attention).
+    #[serde(skip_serializing_if = "is_default")]
+    pub drop_attention: f64,
 }
 
 impl Default for ModelConfig {
@@ -72,8 +110,20 @@ impl Default for ModelConfig {
             dropout: 0.3,
             coverage_channels: 32,
             coverage: Coverage::Fusion,
+            decoder: DecoderKind::Transformer,
+            directions: Directions::Both,
+            attention_width: ATTENTION_WIDTH,
+            drop_attention: 0.0,
         }
     }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn is_default_attention_width(width: &usize) -> bool {
+    *width == ATTENTION_WIDTH
 }
 
 /// Pixels along each side of a cell of the features: the encoder halves its image four times, rounding up.
@@ -84,6 +134,12 @@ pub const BLOCKS: usize = 3;
 
 /// Side of the refinement module's first convolution.
 pub const COVERAGE_KERNEL: usize = 5;
+
+/// Side of the convolution over the coverage of a GRU decoder.
+pub const GRU_COVERAGE_KERNEL: usize = 11;
+
+/// The default of [`ModelConfig::attention_width`]: DenseWAP's.
+const ATTENTION_WIDTH: usize = 512;
 
 /// Epsilon of every batch norm and layer norm.
 pub const NORM_EPSILON: f64 = 1e-5;
@@ -99,6 +155,7 @@ impl ModelConfig {
             ("decoder_layers", self.decoder_layers, 256),
             ("feed_forward", self.feed_forward, 65536),
             ("coverage_channels", self.coverage_channels, 4096),
+            ("attention_width", self.attention_width, 65536),
         ];
         for (field, value, most) in sizes {
             if value == 0 || value > most {
@@ -116,7 +173,33 @@ impl ModelConfig {
                 expected: format!("a multiple of 4 and of heads ({})", self.heads),
             });
         }
-        for (field, value) in [("encoder_dropout", self.encoder_dropout), ("dropout", self.dropout)] {
+        if self.decoder == DecoderKind::Gru && !self.attention_width.is_multiple_of(self.heads) {
+            return Err(Error::Config {
+                field: "attention_width",
+                found: self.attention_width.to_string(),
+                expected: format!("a multiple of heads ({})", self.heads),
+            });
+        }
+        if self.decoder == DecoderKind::Transformer && self.directions != Directions::Both {
+            return Err(Error::Config {
+                field: "directions",
+                found: "left-to-right".into(),
+                expected: "both, or decoder = \"gru\"".into(),
+            });
+        }
+        if self.decoder == DecoderKind::Transformer && self.drop_attention != 0.0 {
+            return Err(Error::Config {
+                field: "drop_attention",
+                found: self.drop_attention.to_string(),
+                expected: "0, or decoder = \"gru\"".into(),
+            });
+        }
+        let shares = [
+            ("encoder_dropout", self.encoder_dropout),
+            ("dropout", self.dropout),
+            ("drop_attention", self.drop_attention),
+        ];
+        for (field, value) in shares {
             if !(0.0..1.0).contains(&value) {
                 return Err(Error::Config {
                     field,
@@ -126,6 +209,16 @@ impl ModelConfig {
             }
         }
         Ok(())
+    }
+
+    /// An error unless the decoder is of this kind.
+    pub fn require_decoder(&self, kind: DecoderKind) -> Result<()> {
+        let name = |kind| if kind == DecoderKind::Gru { "gru" } else { "transformer" };
+        if self.decoder == kind {
+            return Ok(());
+        }
+        let (found, expected) = (name(self.decoder).into(), format!("{} here", name(kind)));
+        Err(Error::Config { field: "decoder", found, expected })
     }
 
     /// Channels after the stem.
@@ -156,6 +249,19 @@ impl ModelConfig {
     /// Width of one attention head.
     pub fn head_width(&self) -> usize {
         self.d_model / self.heads
+    }
+
+    /// Layers of the decoder with attention to the image.
+    pub fn attention_layers(&self) -> usize {
+        match self.decoder {
+            DecoderKind::Transformer => self.decoder_layers,
+            DecoderKind::Gru => 1,
+        }
+    }
+
+    /// Whether the attention is refined by its coverage (section 3.4 of the paper).
+    pub fn is_refined(&self) -> bool {
+        self.decoder == DecoderKind::Transformer && self.coverage != Coverage::None
     }
 
     /// Attention maps that the refinement module is given: one per head and source, cross before self.
@@ -277,11 +383,36 @@ mod tests {
             (ModelConfig { growth_rate: usize::MAX, ..Default::default() }, "growth_rate"),
             (ModelConfig { dropout: 1.0, ..Default::default() }, "dropout"),
             (ModelConfig { encoder_dropout: f64::NAN, ..Default::default() }, "encoder_dropout"),
+            (ModelConfig { directions: Directions::LeftToRight, ..Default::default() }, "directions"),
+            (ModelConfig { drop_attention: 0.1, ..Default::default() }, "drop_attention"),
+            (
+                ModelConfig { decoder: DecoderKind::Gru, attention_width: 100, ..Default::default() },
+                "attention_width",
+            ),
         ];
         for (config, field) in cases {
             let message = config.validate().unwrap_err().to_string();
             assert!(message.contains(field), "{message}");
         }
+    }
+
+    #[test]
+    fn keys_of_the_gru_decoder_are_written_only_where_they_are_used() {
+        let text = serde_json::to_string(&ModelConfig::default()).unwrap();
+        assert!(
+            text.starts_with(r#"{"d_model":256,"#) && text.ends_with(r#""coverage":"fusion"}"#),
+            "{text}"
+        );
+        let gru = ModelConfig {
+            decoder: DecoderKind::Gru,
+            directions: Directions::LeftToRight,
+            attention_width: 256,
+            drop_attention: 0.1,
+            ..Default::default()
+        };
+        let text = serde_json::to_string(&gru).unwrap();
+        assert!(text.contains(r#""decoder":"gru","directions":"left-to-right""#), "{text}");
+        assert_eq!(serde_json::from_str::<ModelConfig>(&text).unwrap(), gru);
     }
 
     #[test]

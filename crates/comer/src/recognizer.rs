@@ -5,10 +5,9 @@ use std::path::Path;
 
 use crate::alignment::{Aligner, Alignment, AlignmentDetail};
 use crate::calibration::{self, Calibration};
-use crate::config::{ModelConfig, SearchConfig};
+use crate::config::{Directions, ModelConfig, SearchConfig, Strategy};
 use crate::engine::Features;
-use crate::engine::decoder::Decoder;
-use crate::engine::decoder_state::DecoderState;
+use crate::engine::any_decoder::{AnyDecoder, AnyState};
 use crate::engine::encoder::Encoder;
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
@@ -29,7 +28,7 @@ pub struct Recognizer {
     vocab: Vocab,
     provenance: Provenance,
     encoder: Encoder,
-    decoder: Decoder,
+    decoder: AnyDecoder,
     grammar: Grammar,
     language_model: Option<LanguageModel>,
     calibration: Option<Calibration>,
@@ -67,7 +66,7 @@ impl Recognizer {
         model.validate()?;
         let (encoder, decoder) = rayon::join(
             || Encoder::new(&model.config, &model.weights),
-            || Decoder::new(&model.config, model.vocab.len(), &model.weights),
+            || AnyDecoder::new(&model.config, model.vocab.len(), &model.weights),
         );
         Ok(Self {
             encoder,
@@ -146,7 +145,10 @@ impl Recognizer {
         options.search.validate()?;
         let beam = options.search.beam.max(options.search.answers);
         let fixed = options.constraints.resolve(&self.vocab, options.search.max_length - 1)?;
-        let search = SearchConfig { beam, fixed, ..options.search.clone() };
+        let mut search = SearchConfig { beam, fixed, ..options.search.clone() };
+        if self.config.directions == Directions::LeftToRight && search.strategy == Strategy::Joint {
+            search.strategy = Strategy::LeftToRight;
+        }
         options.interrupt()?;
         let encode = if parallel { Encoder::encode } else { Encoder::encode_alone };
         let features = encode(&self.encoder, input.image())?;
@@ -192,7 +194,7 @@ impl Recognizer {
         &'a self,
         input: &'a Input,
         features: &'a Features,
-        state: &'a mut DecoderState<'b>,
+        state: &'a mut AnyState<'b>,
     ) -> Aligner<'a, 'b> {
         Aligner { config: &self.config, vocab: &self.vocab, input, features, state }
     }

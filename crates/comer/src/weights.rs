@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::{BLOCKS, COVERAGE_KERNEL, Coverage, ModelConfig};
+use crate::config::{BLOCKS, COVERAGE_KERNEL, Coverage, DecoderKind, GRU_COVERAGE_KERNEL, ModelConfig};
 
 /// A dense tensor of f32 in row-major order.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,28 +58,10 @@ pub fn tensor_specs(config: &ModelConfig, vocab: usize) -> Vec<TensorSpec> {
     list.parameter("encoder.projection.bias", [d]);
     list.layer_norm("encoder.norm", d);
 
-    list.parameter("decoder.embedding.weight", [vocab, d]);
-    list.layer_norm("decoder.embedding_norm", d);
-    list.layer_norm("decoder.input_norm", d);
-    for layer in 0..config.decoder_layers {
-        let path = format!("decoder.layers.{layer}");
-        for attention in ["self_attention", "cross_attention"] {
-            list.linear(&format!("{path}.{attention}.packed"), 3 * d, d);
-            list.linear(&format!("{path}.{attention}.output"), d, d);
-            list.layer_norm(&format!("{path}.{attention}_norm"), d);
-        }
-        list.linear(&format!("{path}.expand"), config.feed_forward, d);
-        list.linear(&format!("{path}.contract"), d, config.feed_forward);
-        list.layer_norm(&format!("{path}.feed_forward_norm"), d);
+    match config.decoder {
+        DecoderKind::Transformer => list.transformer(config, vocab),
+        DecoderKind::Gru => list.gru_decoder(config, vocab),
     }
-    if config.coverage != Coverage::None {
-        let channels = config.coverage_channels;
-        list.conv("decoder.refinement.conv", channels, config.coverage_inputs(), COVERAGE_KERNEL);
-        list.parameter("decoder.refinement.conv.bias", [channels]);
-        list.conv("decoder.refinement.projection", config.heads, channels, 1);
-        list.batch_norm("decoder.refinement.norm", config.heads);
-    }
-    list.linear("decoder.output", vocab, d);
     list.0
 }
 
@@ -92,6 +74,59 @@ pub fn parameter_count(config: &ModelConfig, vocab: usize) -> usize {
 struct List(Vec<TensorSpec>);
 
 impl List {
+    fn transformer(&mut self, config: &ModelConfig, vocab: usize) {
+        let d = config.d_model;
+        self.parameter("decoder.embedding.weight", [vocab, d]);
+        self.layer_norm("decoder.embedding_norm", d);
+        self.layer_norm("decoder.input_norm", d);
+        for layer in 0..config.decoder_layers {
+            let path = format!("decoder.layers.{layer}");
+            for attention in ["self_attention", "cross_attention"] {
+                self.linear(&format!("{path}.{attention}.packed"), 3 * d, d);
+                self.linear(&format!("{path}.{attention}.output"), d, d);
+                self.layer_norm(&format!("{path}.{attention}_norm"), d);
+            }
+            self.linear(&format!("{path}.expand"), config.feed_forward, d);
+            self.linear(&format!("{path}.contract"), d, config.feed_forward);
+            self.layer_norm(&format!("{path}.feed_forward_norm"), d);
+        }
+        if config.coverage != Coverage::None {
+            let channels = config.coverage_channels;
+            self.conv("decoder.refinement.conv", channels, config.coverage_inputs(), COVERAGE_KERNEL);
+            self.parameter("decoder.refinement.conv.bias", [channels]);
+            self.conv("decoder.refinement.projection", config.heads, channels, 1);
+            self.batch_norm("decoder.refinement.norm", config.heads);
+        }
+        self.linear("decoder.output", vocab, d);
+    }
+
+    /// The packed weights of a GRU stack the rows of the reset gate, the update gate and the candidate, in this order. The
+    /// columns of `readout` are those of the token, the state and the context.
+    fn gru_decoder(&mut self, config: &ModelConfig, vocab: usize) {
+        let (d, width, channels) = (config.d_model, config.attention_width, config.coverage_channels);
+        self.parameter("decoder.embedding.weight", [vocab, d]);
+        for layer in 0..config.decoder_layers {
+            self.linear(&format!("decoder.initial.{layer}"), d, d);
+        }
+        self.gru("decoder.token_gru", d);
+        self.linear("decoder.attention.features", width, d);
+        self.parameter("decoder.attention.state.weight", [width, d]);
+        self.conv("decoder.attention.conv", channels, config.heads, GRU_COVERAGE_KERNEL);
+        self.parameter("decoder.attention.coverage.weight", [width, channels]);
+        self.parameter("decoder.attention.energy.weight", [config.heads, width / config.heads]);
+        self.gru("decoder.context_gru", d);
+        for layer in 1..config.decoder_layers {
+            self.gru(&format!("decoder.stacked_gru.{layer}"), d);
+        }
+        self.linear("decoder.readout", d, 3 * d);
+        self.linear("decoder.output", vocab, d / 2);
+    }
+
+    fn gru(&mut self, path: &str, width: usize) {
+        self.linear(&format!("{path}.input"), 3 * width, width);
+        self.linear(&format!("{path}.state"), 3 * width, width);
+    }
+
     fn push(&mut self, name: &str, shape: impl Into<Vec<usize>>, trainable: bool) {
         self.0.push(TensorSpec { name: name.into(), shape: shape.into(), trainable });
     }
@@ -131,9 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn names_are_distinct_for_every_coverage() {
-        for coverage in [Coverage::None, Coverage::SelfOnly, Coverage::Cross, Coverage::Fusion] {
-            let specs = tensor_specs(&ModelConfig { coverage, ..Default::default() }, 113);
+    fn names_are_distinct_for_every_coverage_and_decoder() {
+        let gru = ModelConfig { decoder: DecoderKind::Gru, ..Default::default() };
+        let coverages = [Coverage::None, Coverage::SelfOnly, Coverage::Cross, Coverage::Fusion];
+        let configs = coverages.map(|coverage| ModelConfig { coverage, ..Default::default() });
+        for config in configs.iter().chain([&gru]) {
+            let specs = tensor_specs(config, 113);
             let names: std::collections::BTreeSet<_> = specs.iter().map(|spec| &spec.name).collect();
             assert_eq!(names.len(), specs.len());
         }

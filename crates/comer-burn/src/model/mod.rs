@@ -16,6 +16,7 @@ pub mod targets;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::prelude::*;
 use comer::internal::ModelFile;
+use comer::internal::config::DecoderKind;
 use comer::internal::weights::{self, Weights};
 
 use self::decoder::{DecoderModule, DecoderOutput};
@@ -35,6 +36,8 @@ impl Comer {
     /// The network of a model file. For training, the device must support automatic differentiation.
     pub fn new(model: &ModelFile, device: &Device) -> comer::Result<Self> {
         model.validate()?;
+        // A GRU decoder is trained on the CPU only.
+        model.config.require_decoder(DecoderKind::Transformer)?;
         let source = Source { weights: &model.weights, device };
         Ok(Self {
             encoder: EncoderModule::new(&source, &model.config),

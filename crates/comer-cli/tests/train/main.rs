@@ -1,6 +1,7 @@
 //! End-to-end tests of `comer train` and `comer ablate`: training, interruption and resume, errors.
 #![cfg(feature = "train")]
 
+mod gru;
 #[cfg(feature = "mpi")]
 mod mpi;
 #[cfg(feature = "mpi")]

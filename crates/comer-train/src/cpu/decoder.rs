@@ -1,32 +1,28 @@
-//! The decoder for training on a CPU: from the DenseNet's features to the loss, and back.
+//! The transformer decoder for training on a CPU: from the memory to the loss, and back.
 //!
 //! Linear layers process the tokens of all sequences at once, attention each sequence separately.
 
-use comer::internal::TokenId;
-use comer::internal::position::{encode, frequencies, share};
+use comer::internal::position::{encode, frequencies};
 use comer::internal::weights::Weights;
 use rayon::prelude::*;
 
 use super::attention::{SelfAttention, SelfTape};
 use super::cross::{CrossAttention, CrossTape};
 use super::decoder_batch::{DecoderBatch, Site};
-use super::densenet::{EncoderFeatures, NormStatistics};
+use super::densenet::NormStatistics;
 use super::linear::{
     LayerNorm, LayerNormTape, Linear, add, entry, relu_dropout, relu_dropout_backward, residual,
     residual_backward,
 };
-use super::loss::{Loss, cross_entropy, symbol_cross_entropy};
+use super::loss::{Loss, cross_entropy};
 use super::product::Matrix;
 
-/// The output of the forward and backward pass.
+/// The output of the forward and backward pass of a decoder.
 pub(super) struct DecoderOutput {
     pub loss: Loss,
-    pub gradients: Weights,
     pub statistics: Vec<NormStatistics>,
-    /// The gradient of the features.
-    pub features: Vec<f32>,
-    /// The loss over the symbols of the cells.
-    pub symbol_loss: f64,
+    /// The gradient of the memory.
+    pub memory: Vec<f32>,
 }
 
 struct LayerTape {
@@ -41,22 +37,17 @@ struct LayerTape {
     feed_forward_norm: LayerNormTape,
 }
 
-/// The forward and backward pass, from the features of the pictures.
+/// The forward and backward pass, from the memory of the pictures (`[cells][d_model]`). Adds to `gradients`.
 pub(super) fn forward_backward(
     batch: &DecoderBatch,
-    features: &EncoderFeatures,
+    memory: &[f32],
     smoothing: f32,
-    symbols: Option<(f32, &[TokenId])>,
+    gradients: &mut Weights,
 ) -> DecoderOutput {
-    let mut gradients = Weights::new();
-    let cells = Linear::new(batch.weights, "encoder.projection").forward(feature_rows(features));
-    let symbol_output =
-        symbols.map(|(weight, symbols)| symbol_loss(batch, &cells, symbols, weight, &mut gradients));
-    let (memory, memory_tape) = memory_forward(batch, cells);
     let (mut x, embedding_tapes) = embed(batch);
     let mut tapes: Vec<LayerTape> = Vec::with_capacity(batch.config.decoder_layers);
     for index in 0..batch.config.decoder_layers {
-        let layer = Layer { batch, memory: &memory, index };
+        let layer = Layer { batch, memory, index };
         let previous = tapes.last().map(|tape| &tape.cross_attention);
         let (output, tape) = layer.forward(x, previous);
         x = output;
@@ -67,14 +58,14 @@ pub(super) fn forward_backward(
     let x = Matrix::rows(&x, batch.tokens, d, d);
     let mut logits = output.forward(x);
     let loss = cross_entropy(batch, &mut logits, smoothing);
-    output.insert_grad(x, &logits, &mut gradients);
+    output.insert_grad(x, &logits, gradients);
     let mut gradient = output.backward(&logits);
 
     let mut memory_gradient = vec![0.0; memory.len()];
     let mut attention_gradients = Vec::new();
     let mut statistics = Vec::new();
     while let Some(tape) = tapes.pop() {
-        let layer = Layer { batch, memory: &memory, index: tapes.len() };
+        let layer = Layer { batch, memory, index: tapes.len() };
         let previous = tapes.last().map(|tape| &tape.cross_attention);
         attention_gradients = layer.backward(
             &tape,
@@ -82,75 +73,13 @@ pub(super) fn forward_backward(
             &attention_gradients,
             &mut gradient,
             &mut memory_gradient,
-            &mut gradients,
+            gradients,
         );
         statistics.extend(tape.cross_attention.statistics());
     }
     statistics.reverse();
-    embed_backward(batch, &embedding_tapes, gradient, &mut gradients);
-    let (symbol_loss, symbol_gradient) = symbol_output.unwrap_or_default();
-    let features =
-        memory_backward(batch, features, &memory_tape, memory_gradient, &symbol_gradient, &mut gradients);
-    DecoderOutput { loss, gradients, statistics, features, symbol_loss }
-}
-
-/// The loss of classifying the symbol of each cell, and the gradient of the cells, `[cells][d_model]`.
-fn symbol_loss(
-    batch: &DecoderBatch,
-    cells: &[f32],
-    symbols: &[TokenId],
-    weight: f32,
-    gradients: &mut Weights,
-) -> (f64, Vec<f32>) {
-    let d = batch.config.d_model;
-    let linear = Linear::new(batch.weights, "symbols");
-    let rows = Matrix::rows(cells, cells.len() / d, d, d);
-    let mut logits = linear.forward(rows);
-    let loss = symbol_cross_entropy(&mut logits, symbols, weight);
-    linear.insert_grad(rows, &logits, gradients);
-    (loss, linear.backward(&logits))
-}
-
-/// The memory that the decoder attends to: the projected features plus positional encodings, normalised:
-/// `[cells][d_model]`
-fn memory_forward(batch: &DecoderBatch, mut cells: Vec<f32>) -> (Vec<f32>, LayerNormTape) {
-    let d = batch.config.d_model;
-    let frequencies = frequencies(d / 2);
-    for region in batch.cells.pictures() {
-        let axis = |length: usize| -> Vec<f32> {
-            (1..=length).flat_map(|part| encode(share(part, length), &frequencies)).collect()
-        };
-        let (columns, rows) = (axis(region.width), axis(region.height));
-        let cells = cells[region.start * d..].chunks_exact_mut(d).take(region.height * region.width);
-        for (index, cell) in cells.enumerate() {
-            let (y, x) = (index / region.width, index % region.width);
-            add(&mut cell[..d / 2], &columns[x * (d / 2)..]);
-            add(&mut cell[d / 2..], &rows[y * (d / 2)..]);
-        }
-    }
-    LayerNorm::new(batch.weights, "encoder.norm").forward(cells)
-}
-
-/// The gradient of the features; `symbol_gradient` is added to that of the projected features.
-fn memory_backward(
-    batch: &DecoderBatch,
-    features: &EncoderFeatures,
-    tape: &LayerNormTape,
-    mut gradient: Vec<f32>,
-    symbol_gradient: &[f32],
-    gradients: &mut Weights,
-) -> Vec<f32> {
-    LayerNorm::new(batch.weights, "encoder.norm").backward(tape, &mut gradient, gradients);
-    add(&mut gradient, symbol_gradient);
-    let linear = Linear::new(batch.weights, "encoder.projection");
-    linear.insert_grad(feature_rows(features), &gradient, gradients);
-    linear.backward(&gradient)
-}
-
-/// `[cells, channels]`
-fn feature_rows(EncoderFeatures { grid, rows }: &EncoderFeatures) -> Matrix<'_> {
-    let channels = rows.len() / grid.pixels;
-    Matrix::rows(rows, grid.pixels, channels, channels)
+    embed_backward(batch, &embedding_tapes, gradient, gradients);
+    DecoderOutput { loss, statistics, memory: memory_gradient }
 }
 
 /// The embeddings of the tokens with positional encodings: `[tokens][d_model]`

@@ -1,7 +1,7 @@
 //! The input of the decoder: the formulas of a batch in both directions, unpadded, with the cells of their pictures.
 
 use comer::internal::TokenId;
-use comer::internal::config::ModelConfig;
+use comer::internal::config::{Directions, ModelConfig};
 use comer::internal::vocab::{EOS, PAD, SOS};
 use comer::internal::weights::Weights;
 
@@ -18,6 +18,16 @@ pub struct TokenSequence {
 }
 
 impl TokenSequence {
+    /// The sequences of a formula in the directions of a model. There are always two: of a model that only writes from left to
+    /// right, the second is a step without a target.
+    pub fn of_formula(formula: &[TokenId], directions: Directions) -> [Self; 2] {
+        let [left, right] = Self::both_directions(formula);
+        match directions {
+            Directions::Both => [left, right],
+            Directions::LeftToRight => [left, Self { inputs: vec![EOS], targets: vec![PAD] }],
+        }
+    }
+
     /// A formula from left to right and from right to left.
     pub fn both_directions(formula: &[TokenId]) -> [Self; 2] {
         let sequence = |tokens: Vec<TokenId>, start, end| Self {
@@ -102,11 +112,16 @@ impl<'a> DecoderBatch<'a> {
         Self { config, weights, seed, cells, sequences, tokens: first }
     }
 
-    /// The dropout of a layer, if the model has dropout. Seeds count down; those of the encoder count up.
+    /// The dropout of a layer, if the model has dropout.
     pub fn dropout(&self, layer: usize, site: Site) -> Option<Dropout> {
+        self.dropout_of(self.config.dropout, layer, site)
+    }
+
+    /// As [`Self::dropout`], with another rate. Seeds count down; those of the encoder count up.
+    pub fn dropout_of(&self, rate: f64, layer: usize, site: Site) -> Option<Dropout> {
         let number = 7 * layer as u32 + site as u32 + 1;
         let seed = self.seed.wrapping_mul(1009).wrapping_sub(number);
-        (self.config.dropout > 0.0).then(|| Dropout::new(self.config.dropout, seed))
+        (rate > 0.0).then(|| Dropout::new(rate, seed))
     }
 
     /// The sequences of each picture.

@@ -1,8 +1,8 @@
-//! Cross entropy with label smoothing, forward and backward in one pass.
+//! The cross entropy of tokens with label smoothing and that of the auxiliary losses, forward and backward in one pass.
 
 use super::simd::vectorised;
 use comer::internal::TokenId;
-use comer::internal::vocab::PAD;
+use comer::internal::vocab::{EOS, PAD};
 use rayon::prelude::*;
 
 use super::decoder_batch::DecoderBatch;
@@ -72,4 +72,33 @@ pub(super) fn symbol_cross_entropy(logits: &mut [f32], symbols: &[TokenId], weig
     };
     let losses: Vec<f64> = logits.par_chunks_exact_mut(width).zip(symbols).map(row).collect();
     losses.iter().sum()
+}
+
+/// The loss of `logits` (`[cells][vocabulary]`) for which tokens are present in each picture, without their places: binary
+/// cross entropy of the largest logit of each token over the cells of a picture, the mean over pictures and tokens. The
+/// logits are replaced by their gradient times `weight`.
+pub(super) fn presence_cross_entropy(batch: &DecoderBatch, logits: &mut [f32], weight: f32) -> f64 {
+    let (cells, first) = (batch.cells.pixels, usize::from(EOS) + 1);
+    let width = logits.len() / cells;
+    let share = ((batch.cells.sizes.len() * (width - first)) as f32).recip();
+    let mut gradient = vec![0.0; logits.len()];
+    let mut loss = 0.0;
+    for (region, [sequence, _]) in batch.cells.pictures().iter().zip(batch.pairs()) {
+        let cells = region.start..region.start + region.height * region.width;
+        for token in first..width {
+            let better = |best: usize, cell: usize| {
+                if logits[cell * width + token] > logits[best * width + token] { cell } else { best }
+            };
+            let cell = cells.clone().fold(region.start, better);
+            let logit = f64::from(logits[cell * width + token]);
+            let is_present = sequence.tokens.targets.iter().any(|&target| usize::from(target) == token);
+            let target = f64::from(u8::from(is_present));
+            // log(1 + e^x) - x y, without overflow.
+            loss += logit.max(0.0) + (-logit.abs()).exp().ln_1p() - logit * target;
+            let probability = ((-logit).exp() + 1.0).recip();
+            gradient[cell * width + token] = (probability - target) as f32 * share * weight;
+        }
+    }
+    logits.copy_from_slice(&gradient);
+    loss * f64::from(share)
 }

@@ -20,6 +20,21 @@ fn exponential(x: f32) -> f32 {
     if x < -87.0 { 0.0 } else { sum * power }
 }
 
+/// The logistic function.
+#[inline(always)]
+pub(super) fn sigmoid(x: f32) -> f32 {
+    let power = exponential(-x.abs());
+    let small = power / (1.0 + power);
+    if x < 0.0 { small } else { 1.0 - small }
+}
+
+/// The hyperbolic tangent, to about 1e-7.
+#[inline(always)]
+pub(super) fn tanh(x: f32) -> f32 {
+    let power = exponential(-2.0 * x.abs());
+    ((1.0 - power) / (1.0 + power)).copysign(x)
+}
+
 /// Folds a row, lane by lane and then the lanes: the same order on every machine.
 #[inline(always)]
 fn fold(row: &[f32], start: f32, mut with: impl FnMut(f32, f32) -> f32) -> f32 {
@@ -86,6 +101,19 @@ mod tests {
             assert!((found - expected).abs() <= 2e-7 * expected, "{x}: {found}, expected {expected}");
         }
         assert_eq!((exponential(0.0), exponential(f32::NEG_INFINITY)), (1.0, 0.0));
+    }
+
+    #[test]
+    fn sigmoid_and_tanh_are_accurate() {
+        for step in -10_000..=10_000 {
+            let x = 1e-2 * step as f32;
+            let (exact, found) = (f64::from(x), [sigmoid(x), tanh(x)].map(f64::from));
+            let expected = [((-exact).exp() + 1.0).recip(), exact.tanh()];
+            assert!(
+                found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 2e-7),
+                "{x}: {found:?} {expected:?}"
+            );
+        }
     }
 
     #[test]

@@ -51,6 +51,7 @@ impl Recipe {
             ("optimizer.clip", optimizer.clip, 0.0, 1e9),
             ("loss.label_smoothing", self.loss.label_smoothing, 0.0, 0.9),
             ("loss.symbols", self.loss.symbols, 0.0, 100.0),
+            ("loss.presence", self.loss.presence, 0.0, 100.0),
             ("optimizer.average", optimizer.average, 0.0, 0.999_999),
             ("schedule.factor", schedule.factor, 0.0, 1.0),
             ("schedule.warm_up", schedule.warm_up, 0.0, 1.0),

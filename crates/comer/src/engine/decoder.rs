@@ -4,7 +4,7 @@ use super::kernels::panels::{Panels, Rows, product};
 use super::kernels::rows::add_and_normalise;
 use super::kernels::{Activation, Kernels};
 use super::refinement::Refinement;
-use crate::config::{Coverage, ModelConfig, NORM_EPSILON};
+use crate::config::{Coverage, DecoderKind, ModelConfig, NORM_EPSILON};
 use crate::error::{Error, Result};
 use crate::position;
 use crate::token::TokenId;
@@ -69,6 +69,7 @@ impl Decoder {
         weights: &Weights,
         kernels: Kernels,
     ) -> Result<Self> {
+        config.require_decoder(DecoderKind::Transformer)?;
         check(config, vocab, weights, "decoder.")?;
         let d = config.d_model;
         let tensor = |name: &str| &weights[name].data;
@@ -174,7 +175,7 @@ impl Decoder {
 }
 
 /// Checks that the weights have every tensor of a path that a model of this config needs, in its shape.
-fn check(config: &ModelConfig, vocab: usize, weights: &Weights, path: &str) -> Result<()> {
+pub(super) fn check(config: &ModelConfig, vocab: usize, weights: &Weights, path: &str) -> Result<()> {
     config.validate()?;
     for spec in tensor_specs(config, vocab).iter().filter(|spec| spec.name.starts_with(path)) {
         let found = weights.get(&spec.name).map(|tensor| (&tensor.shape, tensor.data.len()));

@@ -11,7 +11,7 @@ use super::kernels::rows::{Cached, attend, log_softmax, softmax};
 use super::kernels::{Activation, Kernels};
 use super::refinement::{CoverageSums, Grid};
 use crate::config::ModelConfig;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::step_decoder::StepDecoder;
 use crate::token::{PAD, TokenId};
 
@@ -78,14 +78,7 @@ impl Decoder {
     /// Prepares to decode `features`.
     pub fn start(&self, features: &Features) -> Result<DecoderState<'_>> {
         let (d, cells) = (self.config.d_model, features.height * features.width);
-        if cells == 0 || features.values.len() != cells * d {
-            return Err(Error::Features {
-                height: features.height,
-                width: features.width,
-                found: features.values.len(),
-                expected: format!("at least one cell, and {d} numbers for each"),
-            });
-        }
+        features.check(d)?;
         let mut projected = vec![0.0; cells * 2 * d];
         let memories = self.layers.iter().map(|layer| {
             let rows = Rows::plain(&features.values, cells, d, d);

@@ -56,6 +56,18 @@ for_every_set! {
     attend = attend_body(cached: &Cached, query: &[f32], scores: &mut Vec<f32>, out: &mut [f32])
 }
 
+for_every_set! {
+    /// The energies of an attention with coverage, `[heads, cells]`: for each cell `v tanh(hidden + query)`, each head with its
+    /// part of the hidden layer. `hidden` is `[cells, width]`, `query` and `v` are `[width]`.
+    coverage_energies = coverage_energies_body(hidden: &[f32], query: &[f32], v: &[f32], energies: &mut [f32])
+}
+
+for_every_set! {
+    /// The new states of a GRU, `[rows, d]`, from the parts of input and state, `[rows, 3 d]`, and the old states: with the
+    /// order r, z, n, `n = tanh(input + sigmoid(r) * state)` and `n + sigmoid(z) * (old - n)`.
+    gru_gates = gru_gates_body(input: &[f32], state: &[f32], d: usize, states: &mut [f32])
+}
+
 /// Keys and values of earlier positions: row `r` is `rows[r * 2 * width..]`, first the key, then the value.
 pub(crate) struct Cached<'a> {
     pub(crate) rows: &'a [f32],
@@ -124,6 +136,55 @@ fn attend_body(cached: &Cached, query: &[f32], scores: &mut Vec<f32>, out: &mut 
             }
         }
     }
+}
+
+#[inline(always)]
+fn coverage_energies_body(hidden: &[f32], query: &[f32], v: &[f32], energies: &mut [f32]) {
+    let width = query.len();
+    let cells = hidden.len() / width;
+    let part = width * cells / energies.len();
+    for (cell, hidden) in hidden.chunks_exact(width).enumerate() {
+        let heads = hidden.chunks(part).zip(query.chunks(part)).zip(v.chunks(part));
+        for (head, ((hidden, query), v)) in heads.enumerate() {
+            let mut lanes = [0.0; CHUNK];
+            let whole = part / CHUNK * CHUNK;
+            for from in (0..whole).step_by(CHUNK) {
+                for (lane, at) in lanes.iter_mut().zip(from..from + CHUNK) {
+                    *lane += v[at] * tanh(hidden[at] + query[at]);
+                }
+            }
+            let rest: f32 = (whole..part).map(|at| v[at] * tanh(hidden[at] + query[at])).sum();
+            energies[head * cells + cell] = fold(lanes, |a, b| a + b) + rest;
+        }
+    }
+}
+
+#[inline(always)]
+fn gru_gates_body(input: &[f32], state: &[f32], d: usize, states: &mut [f32]) {
+    let parts = input.chunks_exact(3 * d).zip(state.chunks_exact(3 * d));
+    for ((input, state), old) in parts.zip(states.chunks_exact_mut(d)) {
+        for i in 0..d {
+            let reset = sigmoid(input[i] + state[i]);
+            let update = sigmoid(input[d + i] + state[d + i]);
+            let new = tanh(input[2 * d + i] + reset * state[2 * d + i]);
+            old[i] = new + update * (old[i] - new);
+        }
+    }
+}
+
+/// The hyperbolic tangent, to 2e-7.
+#[inline(always)]
+fn tanh(x: f32) -> f32 {
+    let power = exponential(-2.0 * x.abs());
+    ((1.0 - power) / (1.0 + power)).copysign(x)
+}
+
+/// The logistic function, to 2e-7.
+#[inline(always)]
+fn sigmoid(x: f32) -> f32 {
+    let power = exponential(-x.abs());
+    let small = power / (1.0 + power);
+    if x < 0.0 { small } else { 1.0 - small }
 }
 
 /// The greatest number of a row; NaN is passed over.
@@ -253,6 +314,42 @@ mod tests {
                         "{isa:?} {width}: {share} {expected}"
                     );
                     assert!((log_prob - expected.ln()).abs() < 2e-6, "{isa:?} {width}: {log_prob}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_computes_energies_and_gates_like_the_definition() {
+        let number = |i: usize| ((i * 37) % 23) as f32 * 0.3 - 3.3;
+        let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
+        for kernels in Isa::available().filter_map(Kernels::with) {
+            let isa = kernels.isa();
+            for (width, heads, cells) in [(6, 1, 3), (40, 2, 5), (512, 1, 2)] {
+                let hidden: Vec<f32> = (0..cells * width).map(number).collect();
+                let [query, v] = [7, 5].map(|from| (from..from + width).map(number).collect::<Vec<f32>>());
+                let mut energies = vec![0.0; heads * cells];
+                coverage_energies(kernels, &hidden, &query, &v, &mut energies);
+                for (index, found) in energies.iter().enumerate() {
+                    let (head, cell, part) = (index / cells, index % cells, width / heads);
+                    let term =
+                        |k: usize| f64::from(v[k]) * f64::from(hidden[cell * width + k] + query[k]).tanh();
+                    let expected: f64 = (head * part..(head + 1) * part).map(term).sum();
+                    assert!((f64::from(*found) - expected).abs() < 2e-4, "{isa:?}: {found} {expected}");
+                }
+            }
+            for d in [1, 4, 33] {
+                let [input, state] =
+                    [3, 11].map(|from| (from..from + 6 * d).map(number).collect::<Vec<f32>>());
+                let old: Vec<f32> = (0..2 * d).map(|i| number(i) * 0.3).collect();
+                let mut states = old.clone();
+                gru_gates(kernels, &input, &state, d, &mut states);
+                for (index, found) in states.iter().enumerate() {
+                    let at = index / d * 3 * d + index % d;
+                    let [r, z] = [at, at + d].map(|at| sigmoid(input[at] + state[at]));
+                    let n = (input[at + 2 * d] + r * state[at + 2 * d]).tanh();
+                    let expected = (1.0 - z) * n + z * old[index];
+                    assert!((found - expected).abs() < 2e-6, "{isa:?} {d}: {found} {expected}");
                 }
             }
         }
