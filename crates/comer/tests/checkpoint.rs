@@ -43,7 +43,7 @@ fn what_is_no_checkpoint_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let os_system = b"cos\nsystem\nX\x06\0\0\0rm -rf\x85R.";
     let deep: Vec<u8> = [vec![b'('; 1 << 20], b".".to_vec()].concat();
-    let cases: [(&str, Vec<u8>, &str); 10] = [
+    let cases: [(&str, Vec<u8>, &str); 11] = [
         ("empty", Vec::new(), "safetensors"),
         ("text", b"not a checkpoint at all".to_vec(), "safetensors"),
         ("bare pickle", b"\x80\x02}.".to_vec(), "1.6"),
@@ -55,6 +55,7 @@ fn what_is_no_checkpoint_is_refused_by_name() {
             zip_of(&[("a/data.pkl", b"}X\x01\0\0\0wX\x01\0\0\0vs.")]),
             "\"w\" is not a tensor",
         ),
+        ("a tuple across a mark", zip_of(&[("a/data.pkl", b"NN(N\x87t.")]), "empty stack"),
         ("a text of 4 GB", zip_of(&[("a/data.pkl", b"X\xff\xff\xff\xffabc.")]), "ends in the middle"),
         ("a flood of values", zip_of(&[("a/data.pkl", &vec![b'N'; 3 << 20])]), "262144 values or more"),
         ("a million marks", zip_of(&[("a/data.pkl", &deep)]), "262144 values or more"),

@@ -199,8 +199,8 @@ impl<'a> Machine<'a> {
             }
             0x85..=0x87 => {
                 let count = usize::from(opcode - 0x84);
-                let start = self.stack.len().checked_sub(count).ok_or("it takes from an empty stack")?;
-                let items = self.stack.split_off(start);
+                let mut items = (0..count).map(|_| self.pop()).collect::<Result<Vec<_>, _>>()?;
+                items.reverse();
                 self.push(Value::Sequence(items));
             }
             b'd' => {
@@ -301,6 +301,7 @@ impl<'a> Machine<'a> {
         self.values.push(value);
     }
 
+    /// Takes the topmost value, never one below the last mark.
     fn pop(&mut self) -> Result<Id, String> {
         let bottom = self.marks.last().copied().unwrap_or(0);
         if self.stack.len() <= bottom {
