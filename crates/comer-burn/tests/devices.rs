@@ -1,4 +1,4 @@
-//! Training is equal on one device, on two devices and on the CPU network.
+//! Training is equal on one device, on two devices, on the CPU network and on wgpu.
 
 use std::sync::atomic::AtomicBool;
 
@@ -91,5 +91,21 @@ fn several_devices_and_the_cpu_network_train_like_one_device_of_burn() {
             assert!((a - b).abs() < 1e-4, "{devices}: {found:?}, one device {one:?}");
         }
         assert_eq!(found.len(), one.len());
+    }
+}
+
+/// On a machine without a GPU, Mesa's software Vulkan (lavapipe) is the device.
+#[cfg(feature = "wgpu")]
+#[test]
+fn wgpu_trains_like_the_cpu_network() {
+    let drivers = |folder| std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+    if cfg!(target_os = "linux") && !["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"].into_iter().any(drivers)
+    {
+        return comer_testing::skip("no Vulkan driver: install mesa-vulkan-drivers");
+    }
+    let (expected, found) = (losses("cpu"), losses("wgpu"));
+    assert_eq!(found.len(), expected.len());
+    for (a, b) in expected.iter().zip(&found) {
+        assert!((a - b).abs() < 1e-3, "wgpu {found:?}, CPU {expected:?}");
     }
 }

@@ -33,14 +33,15 @@ use crate::training::{STOP, View, interrupt, open_backend, provenance, report_sa
 /// with confidence intervals, its figure of ExpRate by length, and the unread and reread ink of each model.
 ///
 /// Each recipe is a row. A recipe can be trained as BTTR, Self, Cross and Fusion (--models), and every row with several seeds.
-/// An interrupted ablation resumes when the same command is run again. The folder of each run contains its model, its log and a
+/// The tables are written after every run. An interrupted ablation resumes when the same command is run again. The folder of each run contains its model, its log and a
 /// report per test set.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer ablate --data crohme.zip --out runs/ablation --epochs 30
   comer ablate --data crohme.zip --out runs/ablation --recipe configs/default.toml --device cuda:0
   comer ablate --data crohme.zip --ink inkml/train --out runs/two --recipe configs/ablation.toml --models bttr,fusion --seeds 1,2
-  comer ablate --data crohme.zip --out runs/table --recipe configs/densewap.toml --recipe configs/paper.toml --device cpu,cpu --jobs 2")]
+  comer ablate --data crohme.zip --out runs/table --recipe configs/bttr.toml --recipe configs/paper.toml --recipe configs/densewap.toml \\
+    --budget configs/ablation-budget.toml --device cpu,cpu")]
 pub struct Arguments {
     /// CROHME folder or zip with the training and test splits.
     #[arg(long, value_name = "DIR_OR_ZIP")]
@@ -57,6 +58,9 @@ pub struct Arguments {
     /// Recipe of a row, or of one row for each of --models; may be repeated [default: the paper's].
     #[arg(long, value_name = "FILE")]
     recipe: Vec<PathBuf>,
+    /// Values that replace those of every recipe, so that the rows have the same budget: sections and keys as in a recipe.
+    #[arg(long, value_name = "FILE", requires = "recipe")]
+    budget: Option<PathBuf>,
     /// Models to train with each recipe, which differ in coverage alone [default: all four with one recipe, with several the
     /// model of each].
     #[arg(long, value_delimiter = ',', value_parser = paper::MODELS.map(|(name, _)| name))]
@@ -140,8 +144,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         true => vec![row.recipe.seed],
         false => arguments.seeds.clone(),
     };
-    let wanted: Vec<(usize, u64)> = (rows.iter().enumerate())
-        .flat_map(|(number, row)| seeds(row).into_iter().map(move |seed| (number, seed)))
+    // All rows with their first seed, then all with their second.
+    let most = rows.iter().map(|row| seeds(row).len()).max().unwrap_or(0);
+    let wanted: Vec<(usize, u64)> = (0..most)
+        .flat_map(|number| rows.iter().enumerate().map(move |(index, row)| (index, row, number)))
+        .filter_map(|(index, row, number)| Some((index, *seeds(row).get(number)?)))
         .collect();
     let (next, runs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let threads = (rayon::current_num_threads() / jobs).max(1);
@@ -154,7 +161,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             else {
                 return Ok(());
             };
-            runs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(run);
+            let mut runs = runs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            runs.push(run);
+            write_tables(&arguments.out, &collect(&rows, &runs))?;
         }
         Ok(())
     };
@@ -174,16 +183,21 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         message("stopped; run the same command again to resume");
         return Ok(ExitCode::from(130));
     }
-    let results = collect(rows, runs);
-    let figures = tables::json(&results);
-    let markdown = tables::markdown(&results);
-    let lengths = lengths::svg(&results);
-    write_file(&arguments.out.join("ablation.md"), markdown.as_bytes())?;
-    write_file(&arguments.out.join("lengths.svg"), lengths.as_bytes())?;
-    write_file(&arguments.out.join("ablation.html"), page::html(&results, &lengths).as_bytes())?;
-    write_file(&arguments.out.join("ablation.json"), format!("{figures:#}\n").as_bytes())?;
-    print(if arguments.json { format!("{figures:#}\n") } else { markdown })?;
+    let results = collect(&rows, &runs);
+    let text = match arguments.json {
+        true => format!("{:#}\n", tables::json(&results)),
+        false => tables::markdown(&results),
+    };
+    print(text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn write_tables(folder: &Path, results: &[RowResult]) -> Result<()> {
+    let lengths = lengths::svg(results);
+    write_file(&folder.join("ablation.md"), tables::markdown(results).as_bytes())?;
+    write_file(&folder.join("lengths.svg"), lengths.as_bytes())?;
+    write_file(&folder.join("ablation.html"), page::html(results, &lengths).as_bytes())?;
+    write_file(&folder.join("ablation.json"), format!("{:#}\n", tables::json(results)).as_bytes())
 }
 
 /// The rows that the arguments ask for, with different names.
@@ -192,7 +206,11 @@ fn rows(arguments: &Arguments) -> Result<Vec<Row>> {
     for path in &arguments.recipe {
         let name =
             path.file_stem().map_or_else(|| "recipe".into(), |stem| stem.to_string_lossy().into_owned());
-        recipes.push((name, Recipe::open(path)?));
+        let recipe = match &arguments.budget {
+            Some(budget) => Recipe::open_with(path, budget)?,
+            None => Recipe::open(path)?,
+        };
+        recipes.push((name, recipe));
     }
     if recipes.is_empty() {
         recipes.push(("paper".into(), Recipe::default()));
@@ -303,35 +321,23 @@ fn train(arguments: &Arguments, recipe: &Recipe, devices: &str, folder: &Path) -
     Ok(outcome.finished)
 }
 
-/// The runs by row, in the order of rows and seeds.
-fn collect(rows: Vec<Row>, mut runs: Vec<Run>) -> Vec<RowResult> {
-    runs.sort_by_key(|run| (run.row, run.seed));
-    let mut results: Vec<RowResult> = rows
-        .into_iter()
-        .map(|Row { name, .. }| RowResult {
-            name,
-            parameters: 0,
-            hours: 0.0,
-            seeds: Vec::new(),
-            tests: Vec::new(),
+/// The runs by row, in the order of rows and seeds. Rows without a run are left out.
+fn collect(rows: &[Row], runs: &[Run]) -> Vec<RowResult> {
+    let result = |(index, row): (usize, &Row)| {
+        let mut own: Vec<&Run> = runs.iter().filter(|run| run.row == index).collect();
+        own.sort_by_key(|run| run.seed);
+        let tests = own.first()?.tests.iter().enumerate().map(|(place, (test, ..))| TestResult {
+            test: test.clone(),
+            reports: own.iter().map(|run| run.tests[place].1.clone()).collect(),
+            scores: own.iter().map(|run| run.tests[place].2.clone()).collect(),
+        });
+        Some(RowResult {
+            name: row.name.clone(),
+            parameters: own.first()?.parameters,
+            hours: own.iter().map(|run| run.hours).sum(),
+            seeds: own.iter().map(|run| run.seed).collect(),
+            tests: tests.collect(),
         })
-        .collect();
-    for run in runs {
-        let result = &mut results[run.row];
-        result.parameters = run.parameters;
-        result.hours += run.hours;
-        result.seeds.push(run.seed);
-        for (test, report, scores) in run.tests {
-            match result.tests.iter_mut().find(|found| found.test == test) {
-                Some(found) => {
-                    found.reports.push(report);
-                    found.scores.push(scores);
-                }
-                None => {
-                    result.tests.push(TestResult { test, reports: vec![report], scores: vec![scores] });
-                }
-            }
-        }
-    }
-    results
+    };
+    rows.iter().enumerate().filter_map(result).collect()
 }

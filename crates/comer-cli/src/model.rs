@@ -117,14 +117,32 @@ fn describe(model: &ModelFile, parameters: usize) -> String {
         model.config.coverage,
         model.vocab.len()
     );
+    let mut long = Vec::new();
     for (key, value) in &model.provenance {
-        let value = match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        text += &format!("{key}: {value}\n");
+        match one_line(value) {
+            Some(value) => text += &format!("{key}: {value}\n"),
+            None => long.push(key.as_str()),
+        }
+    }
+    if !long.is_empty() {
+        text += &format!("{}: printed by --json\n", long.join(", "));
     }
     text
+}
+
+/// A value as people write it; none if it does not fit on a line.
+fn one_line(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(one_line).collect::<Option<Vec<_>>>()?.join(", "),
+        Value::Object(entries) if entries.values().any(Value::is_object) => return None,
+        Value::Object(entries) => {
+            let entry = |(key, value): (&String, &Value)| Some(format!("{key} {}", one_line(value)?));
+            entries.iter().map(entry).collect::<Option<Vec<_>>>()?.join(", ")
+        }
+        other => other.to_string(),
+    };
+    (text.len() <= 160).then_some(text)
 }
 
 #[cfg(test)]
@@ -143,6 +161,16 @@ mod tests {
         };
         let weights = weights::tensor_specs(&config, vocab.len()).into_iter().map(tensor).collect();
         ModelFile { config, vocab, provenance: Default::default(), weights, language_model: None }
+    }
+
+    #[test]
+    fn long_entries_of_the_provenance_are_left_to_json() {
+        let mut model = model(1.0);
+        model.provenance.insert("figures".into(), json!({ "token_match": 64.5, "search": "joint" }));
+        model.provenance.insert("recipe".into(), json!({ "model": { "dropout": 0.3 } }));
+        let text = describe(&model, 7);
+        assert!(text.contains("figures: search joint, token_match 64.5\n"), "{text}");
+        assert!(text.ends_with("recipe: printed by --json\n"), "{text}");
     }
 
     #[test]

@@ -324,6 +324,19 @@ impl Recipe {
         Self::parse(&text).map_err(|reason| Error::Recipe { path: path.into(), reason })
     }
 
+    /// Reads a recipe with the values of a second file, such as a common budget, in place of its own.
+    pub fn open_with(path: &Path, values: &Path) -> Result<Self> {
+        let read = |path: &Path| {
+            let text =
+                comer_files::read_text(path).map_err(|reason| Error::File { path: path.into(), reason })?;
+            text.parse::<toml::Table>()
+                .map_err(|error| Error::Recipe { path: path.into(), reason: check::explain(&error) })
+        };
+        let merged = keys::merge(read(path)?, read(values)?).to_string();
+        let reason = |reason| format!("with the values of {}: {reason}", values.display());
+        Self::parse(&merged).map_err(|error| Error::Recipe { path: path.into(), reason: reason(error) })
+    }
+
     /// Reads the recipe that a run folder stores, which may have old names of keys.
     pub fn open_stored(path: &Path) -> Result<Self> {
         let failed = |reason| Error::Recipe { path: path.into(), reason };

@@ -20,13 +20,12 @@ pub fn html(results: &[RowResult], lengths: &str) -> String {
         let cells = |tag: &str, cells: &[String]| -> String {
             cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect()
         };
-        let header: Vec<String> = table.header.iter().map(ToString::to_string).collect();
         text += &format!(
             "<h2>{}</h2>\n<p>{}</p>\n<div class=\"wide\"><table>\n",
             escaped(&table.title),
             table.note
         );
-        text += &format!("<tr>{}</tr>\n", cells("th", &header));
+        text += &format!("<tr>{}</tr>\n", cells("th", &table.header));
         for row in &table.rows {
             text += &format!("<tr>{}</tr>\n", cells("td", row));
         }

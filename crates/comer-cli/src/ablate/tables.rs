@@ -12,7 +12,7 @@ use crate::output::report_json;
 pub struct Table {
     pub title: String,
     pub note: &'static str,
-    pub header: Vec<&'static str>,
+    pub header: Vec<String>,
     pub rows: Vec<Vec<String>>,
 }
 
@@ -51,11 +51,12 @@ fn cell(figure: Option<f64>) -> String {
 /// All tables.
 pub fn tables(results: &[RowResult]) -> Vec<Table> {
     let mut tables: Vec<Table> = tests(results).map(|test| rates(results, test)).collect();
+    tables.extend(tests(results).filter(|_| results.len() > 2).map(|test| differences(results, test)));
     tables.push(by_errors(results));
     tables.push(Table {
         title: "Cost".into(),
         note: "Hours of training and validation, on the devices of one run.",
-        header: vec!["model", "parameters", "seeds", "hours per run"],
+        header: ["model", "parameters", "seeds", "hours per run"].map(String::from).to_vec(),
         rows: results.iter().map(cost).collect(),
     });
     tables.push(ink(results));
@@ -84,8 +85,35 @@ fn rates(results: &[RowResult], test: &str) -> Table {
     Table {
         title: format!("ExpRate on {test}"),
         note: "With 95 % bootstrap intervals over images and seeds, and the difference to the first row (paired by image; two-sided p).",
-        header: vec!["model", "ExpRate", "interval", "difference", "interval", "p", "in the paper"],
+        header: ["model", "ExpRate", "interval", "difference", "interval", "p", "in the paper"]
+            .map(String::from)
+            .to_vec(),
         rows: results.iter().map(row).collect(),
+    }
+}
+
+/// The difference between every two rows on a test set.
+fn differences(results: &[RowResult], test: &str) -> Table {
+    let repetitions = |result: &RowResult| result.on(test).and_then(TestResult::repetitions);
+    let all: Vec<Option<Repetitions>> = results.iter().map(repetitions).collect();
+    let row = |(index, result): (usize, &RowResult)| {
+        let against = |other: &Option<Repetitions>| {
+            let found = all[index].as_ref()?.difference(other.as_ref()?)?;
+            let mark = if found.p < 0.05 { " *" } else { "" };
+            Some(format!("{:+.2}{mark}", found.points))
+        };
+        let cells = all.iter().enumerate().map(|(other, own)| match other < index {
+            true => against(own).unwrap_or_default(),
+            false => String::new(),
+        });
+        std::iter::once(paper::label(&result.name)).chain(cells.take(results.len() - 1)).collect()
+    };
+    let names = results.iter().map(|result| paper::label(&result.name)).take(results.len() - 1);
+    Table {
+        title: format!("Differences on {test}"),
+        note: "ExpRate of the row less that of the column, paired by image; * where the two-sided p is below 0.05 (not corrected for the number of comparisons).",
+        header: std::iter::once("model".to_string()).chain(names).collect(),
+        rows: results.iter().enumerate().skip(1).map(row).collect(),
     }
 }
 
@@ -112,7 +140,7 @@ fn by_errors(results: &[RowResult]) -> Table {
     Table {
         title: "By errors allowed".into(),
         note: "Means over the seeds.",
-        header: vec!["set", "model", "ExpRate", "<= 1", "<= 2", "<= 3"],
+        header: ["set", "model", "ExpRate", "<= 1", "<= 2", "<= 3"].map(String::from).to_vec(),
         rows,
     }
 }
@@ -147,7 +175,9 @@ fn ink(results: &[RowResult]) -> Table {
     Table {
         title: "Left out and read twice".into(),
         note: "In percent of the ink and of the formulas; docs/explain.md defines unread and reread ink.",
-        header: vec!["set", "model", "ink unread", "ink reread", "fewer symbols than the caption", "more"],
+        header: ["set", "model", "ink unread", "ink reread", "fewer symbols than the caption", "more"]
+            .map(String::from)
+            .to_vec(),
         rows,
     }
 }

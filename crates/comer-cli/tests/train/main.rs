@@ -350,6 +350,7 @@ fn an_ablation_writes_the_tables_of_the_paper_and_resumes() {
     assert!(table.contains("| CoMER (Fusion) | ") && table.contains("| 59.33 |"), "{table}");
     let (_, lost) = table.split_once("## Left out and read twice").unwrap();
     assert_eq!(lost.matches("\n| 2014 | ").count(), 4, "{table}");
+    assert!(table.contains("| model | BTTR (baseline) | CoMER (Self) | CoMER (Cross) |\n"), "{table}");
     assert!(out.join("self/2014/report.html").exists());
     assert!(figures["rows"][0]["sets"]["2014"]["reports"][0]["ink"]["unread"].is_f64(), "{figures}");
     let figure = fs::read_to_string(out.join("lengths.svg")).unwrap();
@@ -372,9 +373,11 @@ fn an_ablation_has_a_row_for_each_recipe_and_runs_for_each_seed() {
     let (one, out) = (fixture.recipe(&[]), fixture.out("ablation"));
     let two = one.with_file_name("densewap.toml");
     fs::write(&two, fs::read_to_string(&one).unwrap().replace("rate = 3e-3", "rate = 2e-3")).unwrap();
+    let budget = one.with_file_name("budget.toml");
+    fs::write(&budget, "epochs = 1\n[optimizer]\nrate = 1e-3\n").unwrap();
     let ablate = |jobs: &str, more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
-        command.args(["ablate", "--epochs", "1", "--json", "--seeds", "1,2", "--test", "2014,2016"]);
+        command.args(["ablate", "--json", "--seeds", "1,2", "--test", "2014,2016", "--budget"]).arg(&budget);
         command.args(["--device", "cpu,cpu", "--jobs", jobs]).args(more);
         command.arg("--recipe").arg(&one).arg("--recipe").arg(&two);
         command.arg("--data").arg(&fixture.data).arg("--out").arg(&out);
@@ -395,6 +398,10 @@ fn an_ablation_has_a_row_for_each_recipe_and_runs_for_each_seed() {
         }
     }
     assert!(out.join("densewap/seed-2/last.safetensors").exists());
+    let stored = fs::read_to_string(out.join("densewap/seed-2/resolved.toml")).unwrap();
+    assert!(stored.contains("epochs = 1\n") && stored.contains("rate = 0.001\n"), "{stored}");
+    let table = fs::read_to_string(out.join("ablation.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&table).unwrap(), figures);
     let table = fs::read_to_string(out.join("ablation.md")).unwrap();
     assert!(table.contains("| DenseWAP | ") && table.contains("| 43.00 |"), "{table}");
 
@@ -403,6 +410,9 @@ fn an_ablation_has_a_row_for_each_recipe_and_runs_for_each_seed() {
     let recipe = one.to_str().unwrap();
     let output = ablate("1", &["--recipe", recipe]).output().unwrap();
     assert!(!output.status.success() && errors(&output).contains("two rows are named"), "{output:?}");
+    fs::write(&budget, "[optimizer]\nspeed = 1\n").unwrap();
+    let output = ablate("1", &[]).output().unwrap();
+    assert!(!output.status.success() && errors(&output).contains("budget.toml: "), "{output:?}");
 }
 
 #[test]

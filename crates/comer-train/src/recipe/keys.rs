@@ -1,4 +1,4 @@
-//! Renamed keys of recipes.
+//! Recipes as tables of keys: renamed keys, merged recipes, and what differs between two.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +36,18 @@ pub(super) fn translate(text: &str) -> Result<String, String> {
         }
     }
     toml::to_string(&table).map_err(|error| error.to_string())
+}
+
+/// The first table with the values of the second in place of its own.
+pub(super) fn merge(mut table: Table, values: Table) -> Table {
+    for (key, value) in values {
+        let merged = match (table.remove(&key), value) {
+            (Some(Value::Table(own)), Value::Table(value)) => Value::Table(merge(own, value)),
+            (_, value) => value,
+        };
+        table.insert(key, merged);
+    }
+    table
 }
 
 /// The values that differ between two recipes with every value written out.
