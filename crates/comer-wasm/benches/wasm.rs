@@ -1,10 +1,11 @@
-//! WebAssembly in headless Chromium beside the native code, on one thread: `cargo bench -p comer-wasm`.
+//! WebAssembly in headless Chromium beside the native code, on one thread: `cargo bench -p comer-wasm [-- --isa avx2]`.
 //!
 //! Needs `crates/comer-wasm/site`, which `crates/comer-wasm/build` makes. Prints what the page `benchmark.html` shows.
 #![allow(clippy::print_stdout)]
 
 use std::time::Instant;
 
+use comer::internal::engine::kernels::{Isa, Kernels};
 use comer::{Input, RecognizeOptions, Recognizer};
 use comer_testing::browser::Browser;
 use comer_testing::file_server::FileServer;
@@ -26,6 +27,10 @@ fn best(recognizer: &Recognizer, bytes: &[u8], options: &RecognizeOptions) -> f6
 fn main() {
     let site = repository().join("crates/comer-wasm/site");
     assert!(site.exists(), "there is no crates/comer-wasm/site; crates/comer-wasm/build makes it");
+    if let Some(name) = std::env::args().skip_while(|argument| argument != "--isa").nth(1) {
+        Isa::from_name(&name).expect("--isa: an instruction set of this machine").choose();
+    }
+    println!("native code with {}", Kernels::detect().isa().name());
     let (recognizer, bytes) = (Recognizer::bundled().unwrap(), sample("digits"));
     let one = RecognizeOptions::new().threads(1);
     let (greedy, beam) = (best(&recognizer, &bytes, &one.clone().greedy()), best(&recognizer, &bytes, &one));
