@@ -101,7 +101,7 @@ impl InputOptions {
         self
     }
 
-    /// Whether an image file that ends early is read as far as it goes (default false).
+    /// Whether an image file that ends early is read as far as it goes (default false); not for WebP and TIFF.
     pub fn lenient(mut self, lenient: bool) -> Self {
         self.lenient = lenient;
         self
