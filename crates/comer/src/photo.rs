@@ -85,6 +85,7 @@ const SOFT_EDGE: f32 = 2.0;
 /// Outside of these ratios to the estimate that the ground was measured with, the ground and the stroke width are measured
 /// again: too wide a ground keeps edges of shadows, too narrow a one hollows out where strokes cross.
 const AGREEMENT: (f32, f32) = (0.6, 1.25);
+
 /// Turns any image into one like those of the training set, and maps the one onto the other. An image that is like them
 /// already stays as it is.
 pub fn clean(grey: &Grey, remove_lines: bool, work: &Work) -> Result<(Image, Mapping)> {
