@@ -9,6 +9,7 @@ mod calibrate;
 mod compare;
 mod completions;
 mod data;
+mod debug_image;
 mod evaluate;
 mod evaluation;
 mod explain;

@@ -113,10 +113,16 @@ impl Drop for Progress {
 /// A recognition as JSON.
 pub fn recognition_json(recognition: &Recognition) -> Value {
     let formula = |formula: &Candidate| {
-        let token = |token: &comer::Token| json!({ "token": token.text, "confidence": token.confidence });
+        let token = |(token, symbol): (&comer::Token, Option<f32>)| {
+            let mut object = json!({ "token": token.text, "confidence": token.confidence });
+            if let Some(confidence) = symbol {
+                object["symbol_confidence"] = json!(confidence);
+            }
+            object
+        };
         json!({
             "latex": formula.latex,
-            "tokens": formula.tokens.iter().map(token).collect::<Vec<_>>(),
+            "tokens": formula.tokens.iter().zip(formula.symbol_confidences()).map(token).collect::<Vec<_>>(),
             "confidence": formula.confidence,
             "score": formula.score,
         })

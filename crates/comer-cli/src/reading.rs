@@ -1,6 +1,6 @@
 //! Finds all formulas of an input, and writes what was read as JSON.
 
-use comer::{Formula, Input, InputOptions, Result, Warning};
+use comer::{Formula, Input, InputOptions, Result, Warning, aligned};
 use serde_json::{Value, json};
 
 use crate::output::recognition_json;
@@ -69,12 +69,16 @@ pub fn formula_json(formula: &Formula) -> Value {
     object
 }
 
-/// The fields of the first formula, with all of them as `formulas` and the warnings of the whole input before its own.
+/// The fields of the first formula, with all of them as `formulas`, the warnings of the whole input before its own, and several
+/// formulas as one in `aligned`.
 pub fn page_json(formulas: Vec<Value>, warnings: &[Warning]) -> Value {
     let mut object = formulas.first().cloned().unwrap_or_default();
     let own = object["warnings"].take();
     let all = warnings.iter().map(warning_json).chain(own.as_array().cloned().unwrap_or_default());
     object["warnings"] = all.collect();
+    if formulas.len() > 1 {
+        object["aligned"] = aligned(formulas.iter().filter_map(|formula| formula["latex"].as_str())).into();
+    }
     object["formulas"] = formulas.into();
     object
 }

@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use comer::internal::latex::tokenize;
 use comer::{
-    AlignmentDetail, Candidate, Constraints, Formula, Image, Input, InputOptions, RecognizeOptions,
-    Recognizer, Warning,
+    AlignmentDetail, Candidate, Constraints, Formula, Input, InputOptions, RecognizeOptions, Recognizer,
+    Warning, aligned,
 };
 use comer_eval::find_files;
 use rayon::prelude::*;
 use serde_json::json;
 
 use crate::args::{ModelArgs, SearchArgs, ThreadArgs};
+use crate::debug_image;
 use crate::output::{Progress, add_alignment, message, read_input, write_file};
 use crate::reading::{Formulas, formula_json, page_json, prepare};
 
@@ -30,6 +31,7 @@ use crate::reading::{Formulas, formula_json, page_json, prepare};
   comer recognize --nbest 5 ink.inkml
   comer recognize --prefix 'f(x) =' function.png
   comer recognize --all page.jpg
+  comer recognize --all --aligned derivation.jpg
   comer recognize --min-confidence 0.9 --timeout 5 photo.jpg
   comer recognize --json scans/ > scans.jsonl
   curl -s https://example.org/formula.png | comer recognize -")]
@@ -68,16 +70,20 @@ pub struct Arguments {
     /// Read all ink of an input as one formula.
     #[arg(long)]
     one: bool,
+    /// Print the formulas of an input as one: the lines of a derivation, aligned at their relation signs.
+    #[arg(long, conflicts_with_all = ["one", "nbest", "tokens", "json"])]
+    aligned: bool,
     /// Treat a formula with a lower confidence as an error.
     #[arg(long, value_name = "P")]
     min_confidence: Option<f32>,
     /// Give up on an input after this many seconds.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
-    /// Read an image file that ends early as far as it goes.
+    /// Read an image file that ends early as far as it goes; not for WebP and TIFF.
     #[arg(long)]
     lenient: bool,
-    /// Write the images that the network sees as a PNG, one below the other; for a single input.
+    /// Write a PNG of the page and, below it, of the images that the network sees; for a single input. On the page, each
+    /// formula has a box, and ink that was read is green: other ink was dropped.
     #[arg(long, value_name = "FILE")]
     debug_image: Option<PathBuf>,
     #[command(flatten)]
@@ -179,6 +185,11 @@ impl Page {
         Ok(self)
     }
 
+    /// All formulas as one.
+    fn aligned(&self) -> String {
+        aligned(self.formulas.iter().map(|formula| formula.recognition.latex()))
+    }
+
     /// What to say on stderr.
     fn notes(&self, verbose: bool, time: Duration) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
@@ -222,9 +233,15 @@ fn format(arguments: &Arguments, name: &str, result: &Result<Page>, time: Durati
             let _ = writeln!(lines, "{object}");
         }
         Ok(page) => {
-            for candidate in page.formulas.iter().flat_map(|formula| formula.recognition.candidates()) {
+            let texts: Vec<String> = if arguments.aligned {
+                vec![formatted(page.aligned(), arguments)]
+            } else {
+                let candidates = page.formulas.iter().flat_map(|formula| formula.recognition.candidates());
+                candidates.map(|candidate| text(candidate, arguments)).collect()
+            };
+            for text in texts {
                 let prefix = if several { format!("{name}\t") } else { String::new() };
-                let _ = writeln!(lines, "{prefix}{}", text(candidate, arguments));
+                let _ = writeln!(lines, "{prefix}{text}");
             }
         }
     }
@@ -235,9 +252,13 @@ fn text(candidate: &Candidate, arguments: &Arguments) -> String {
     if arguments.tokens {
         return candidate.tokenized();
     }
-    // Ill-formed LaTeX, which is possible only without the grammar, stays LaTeX.
-    let mathml = arguments.mathml.then(|| comer_eval::mathml::mathml(&candidate.latex).ok()).flatten();
-    mathml.unwrap_or_else(|| candidate.latex.clone())
+    formatted(candidate.latex.clone(), arguments)
+}
+
+/// LaTeX, or MathML if asked for. Ill-formed LaTeX, which is possible only without the grammar, stays LaTeX.
+fn formatted(latex: String, arguments: &Arguments) -> String {
+    let mathml = arguments.mathml.then(|| comer_eval::mathml::mathml(&latex).ok()).flatten();
+    mathml.unwrap_or(latex)
 }
 
 fn milliseconds(time: Duration) -> f64 {
@@ -265,29 +286,10 @@ fn recognize(
     };
     let (inputs, warnings) = prepare(&bytes, &preparation, formulas)?;
     if let Some(debug) = &arguments.debug_image {
-        write_file(debug, &sheet(&inputs)?.to_png()?)?;
+        write_file(debug, &debug_image::png(&bytes, arguments.lenient, &inputs)?)?;
     }
     let formulas = inputs.into_iter().map(|input| recognizer.recognize_formula(input, &options));
     Ok(Page { formulas: formulas.collect::<comer::Result<_>>()?, warnings })
-}
-
-/// The images of all formulas, one below the other; one that is alone is as it is.
-fn sheet(inputs: &[Input]) -> Result<Image> {
-    if let [input] = inputs {
-        return Ok(input.image().clone());
-    }
-    let width = inputs.iter().map(|input| input.image().width()).max().unwrap_or(1);
-    let mut pixels = Vec::new();
-    for input in inputs {
-        let image = input.image();
-        for row in image.pixels().chunks(image.width()) {
-            pixels.extend_from_slice(row);
-            pixels.resize(pixels.len() + width - image.width(), 0);
-        }
-        // A grey line between two formulas.
-        pixels.resize(pixels.len() + width, 96);
-    }
-    Ok(Image::new(width, pixels.len() / width, pixels)?)
 }
 
 /// The files that the arguments name, and those in folders that are of other kinds; those of a folder are sorted, and

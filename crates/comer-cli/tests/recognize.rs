@@ -97,6 +97,10 @@ fn json_has_all_fields() {
     let words: Vec<&str> = tokens.iter().map(|token| token["token"].as_str().unwrap()).collect();
     assert_eq!(words, tokenize(object["latex"].as_str().unwrap()));
     assert!(tokens.iter().all(|token| unit(&token["confidence"])));
+    for token in tokens {
+        let inked = !["{", "}", "^", "_", r"\limits"].contains(&token["token"].as_str().unwrap());
+        assert_eq!(token["symbol_confidence"].as_f64().is_some(), inked, "{token}");
+    }
     let attention = object["alignment"]["attention"].as_array().unwrap();
     assert_eq!(attention.len(), tokens.len());
     for map in attention {
@@ -109,8 +113,97 @@ fn json_has_all_fields() {
     let shorter: Value = serde_json::from_slice(&fixture.run(&[&png], &["--json"]).stdout).unwrap();
     assert!(shorter["ink"]["unread"] == ink["unread"] && shorter["ink"]["regions"].is_null());
     assert!(shorter["alignment"].is_null());
+    // The page, what the network sees of it, and a line after each.
     let seen = comer::internal::photo::decode(&fs::read(debug).unwrap()).unwrap();
-    assert_eq!((seen.width, seen.height), (cross().width(), cross().height()));
+    assert_eq!((seen.width, seen.height), (cross().width(), 2 * cross().height() + 2));
+}
+
+#[test]
+fn the_debug_image_shows_boxes_and_what_was_dropped() {
+    let fixture = Fixture::new();
+    let is_green = |pixel: &image::Rgb<u8>| pixel.0 == [0, 150, 60];
+    let is_blue = |pixel: &image::Rgb<u8>| pixel.0 == [30, 100, 255];
+    // A cross in a pen of six pixels, and a thick block at the edge, which is not ink.
+    let (width, height) = (300, 200);
+    let cross =
+        |x: u32, y: u32| (60..120).contains(&y) && (x.abs_diff(y + 40) < 4 || (x + y).abs_diff(220) < 4);
+    let block = |x: u32, y: u32| x >= 260 && y < 150;
+    let page = image::GrayImage::from_fn(width, height, |x, y| {
+        image::Luma([if cross(x, y) || block(x, y) { 30 } else { 225 }])
+    });
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    page.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
+    let png = fixture.write("page.png", bytes.into_inner());
+    let ink = fixture.write("page.json", format!("[{}, {}]", cross_at(0, 0), cross_at(0, 300)));
+    let seen = fixture.folder.path().join("seen.png");
+    let debug = |input: &Path| {
+        let output = fixture.run(&[input], &["--greedy", "--debug-image", seen.to_str().unwrap()]);
+        assert!(output.status.success(), "{output:?}");
+        image::load_from_memory(&fs::read(&seen).unwrap()).unwrap().to_rgb8()
+    };
+    let sheet = debug(&png);
+    assert!(sheet.height() > height && is_green(sheet.get_pixel(130, 90)), "the middle of the cross");
+    let green = sheet.enumerate_pixels().filter(|(_, _, pixel)| is_green(pixel));
+    let (read, elsewhere): (Vec<_>, Vec<_>) = green.partition(|(x, y, _)| cross(*x, *y));
+    let all = page.enumerate_pixels().filter(|(x, y, _)| cross(*x, *y)).count();
+    assert!(2 * read.len() > all && 4 * elsewhere.len() < all, "{} {} of {all}", read.len(), elsewhere.len());
+    assert!(!elsewhere.iter().any(|(x, y, _)| block(*x, *y)), "the block was dropped");
+    // A box around the cross and nothing else.
+    let blue = sheet.enumerate_pixels().filter(|(_, _, pixel)| is_blue(pixel)).map(|(x, y, _)| (x, y));
+    let blue: Vec<(u32, u32)> = blue.collect();
+    let range =
+        |side: &dyn Fn(&(u32, u32)) -> u32| (blue.iter().map(side).min(), blue.iter().map(side).max());
+    let ((left, right), (top, bottom)) = (range(&|place| place.0), range(&|place| place.1));
+    for (found, expected) in [(left, 97), (right, 162), (top, 57), (bottom, 122)] {
+        assert!(found.is_some_and(|found| found.abs_diff(expected) < 6), "{found:?}, expected {expected}");
+    }
+    assert!(!is_blue(sheet.get_pixel(130, 70)));
+
+    // Two formulas of ink have two boxes: a line down the middle crosses four sides.
+    let sheet = debug(&ink);
+    assert!(sheet.pixels().any(is_green));
+    let middle = sheet.enumerate_pixels().filter(|(x, _, _)| *x == 16);
+    let sides = middle.filter(|(_, _, pixel)| is_blue(pixel)).count();
+    assert_eq!(sides, 4, "{:?}", sheet.dimensions());
+}
+
+#[test]
+fn lines_of_a_derivation_are_aligned() {
+    // An equation and a sum below it.
+    let ink = two_lines();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lines.json");
+    fs::write(&path, ink).unwrap();
+    let run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+        let output = command.arg("recognize").arg(&path).args(more).env_remove("COMER_MODEL").output();
+        text(&output.unwrap().stdout)
+    };
+    let expected = r"\begin{aligned} y &= 2\pi x \\ x^{2} + 1 \end{aligned}";
+    assert_eq!(run(&["--all", "--aligned"]).trim_end(), expected);
+    assert!(run(&["--all", "--aligned", "--mathml"]).contains("<mtable"));
+    let object: Value = serde_json::from_str(run(&["--json"]).trim()).unwrap();
+    assert_eq!(object["aligned"], expected);
+    let object: Value = serde_json::from_str(run(&["--json", "--one"]).trim()).unwrap();
+    assert!(object["aligned"].is_null());
+}
+
+/// Two of the samples below each other, as JSON strokes.
+fn two_lines() -> String {
+    let strokes = |name: &str, down: f64| {
+        let path = comer_testing::repository().join("samples").join(name);
+        let ink = comer::Ink::from_inkml(&fs::read(path).unwrap()).unwrap();
+        let points = ink.strokes().iter().flat_map(|stroke| &stroke.points);
+        let (top, bottom) =
+            points.fold((f64::MAX, f64::MIN), |(top, bottom), point| (top.min(point.y), bottom.max(point.y)));
+        let height = bottom - top;
+        let place =
+            |point: &comer::Point| [100.0 * point.x / height, 100.0 * ((point.y - top) / height + down)];
+        let strokes = ink.strokes().iter().map(|stroke| stroke.points.iter().map(place).collect::<Vec<_>>());
+        strokes.collect::<Vec<_>>()
+    };
+    let both = [strokes("circle.inkml", 0.0), strokes("square.inkml", 2.5)].concat();
+    serde_json::to_string(&both).unwrap()
 }
 
 #[test]
@@ -357,11 +450,13 @@ fn odd_files_have_their_messages() {
         file
     };
     let good = jpeg(image::ExtendedColorType::Rgb8, 3);
+    let whole_png = cross().to_png().unwrap();
     for (name, bytes, expected) in [
         ("photo.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1".to_vec(), "heif-convert"),
         ("page.pdf", b"%PDF-1.4".to_vec(), "pdftoppm"),
         ("drawing.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>".to_vec(), "rsvg-convert"),
         ("cut.jpg", good[..good.len() - 20].to_vec(), "truncated"),
+        ("cut.png", whole_png[..whole_png.len() - 40].to_vec(), "the png is truncated"),
     ] {
         let path = fixture.write(name, bytes);
         let output = fixture.run(&[&path], &[]);
@@ -372,6 +467,7 @@ fn odd_files_have_their_messages() {
     let lenient = fixture.run(&[&folder.join("cut.jpg")], &["--lenient", "--greedy"]);
     assert!(lenient.status.success(), "{lenient:?}");
     fs::remove_file(folder.join("cut.jpg")).unwrap();
+    fs::remove_file(folder.join("cut.png")).unwrap();
     fs::write(folder.join("good.jpg"), &good).unwrap();
     fs::write(folder.join(".hidden.jpg"), "not a picture").unwrap();
     let output = fixture.run(&[&folder], &["--greedy"]);
@@ -379,4 +475,22 @@ fn odd_files_have_their_messages() {
     let talk = text(&output.stderr);
     assert!(talk.contains("skipped 3 files of other kinds") && talk.contains("photo.heic"), "{talk}");
     assert_eq!(text(&output.stdout).lines().count(), 1, "{output:?}");
+}
+
+/// More pixels than are cleaned without being reduced; a larger one goes the same way.
+#[test]
+fn noise_is_read_with_a_warning() {
+    let mut state = 1u64;
+    let picture = image::GrayImage::from_fn(2_400, 1_600, |_, _| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        image::Luma([(state >> 56) as u8])
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("noise.png");
+    picture.save(&path).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+    let output =
+        command.args(["recognize", "--greedy"]).arg(&path).env_remove("COMER_MODEL").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stderr).contains("warning: the confidence is low"), "{output:?}");
 }

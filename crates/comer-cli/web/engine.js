@@ -6,12 +6,14 @@
 //   recognizeImage(blob, options)      -> Reading
 //   mathml(latex)                      -> string
 // Options: { nbest, signal, constraints }. `constraints` is { prefix: [token, ...] }: the formula starts with these tokens.
-// A Reading is { formulas, milliseconds, strokes, regions, boxes, image, found, warnings }; the last five may be missing:
-//   formulas: [{ latex, tokens: [{ text, confidence, alternatives }], confidence, mathml }], the best one first;
+// A Reading is { formulas, milliseconds, strokes, regions, boxes, image, found, aligned, warnings }; the last six may be missing:
+//   formulas: [{ latex, tokens: [{ text, confidence, symbolConfidence, alternatives }], confidence, mathml }], the best one first;
+//             `symbolConfidence` is that of a symbol with its braces and scripts; it may be missing;
 //   strokes:  for each token of the best formula its attention to each stroke, or null;
 //   boxes:    for each token its place in the picture [left, top, right, bottom] in pixels, or null;
 //   image:    what the network saw, as a data URL, or null;
 //   found:    where the formulas of a picture with several are [{ latex, box }], or null; `formulas` are those of the first;
+//   aligned:  the LaTeX of all of them as the lines of a derivation, or null;
 //   warnings: what to check [{ code, message }];
 //   regions:  connected ink in the network's image [{ left, top, width, height, unread }], or null.
 // Failures are EngineErrors.

@@ -17,15 +17,8 @@ export function percent(share) {
   return whole < 1 ? 'under 1 %' : whole > 99 ? 'over 99 %' : `${whole} %`;
 }
 
-/** The token with ink that a token belongs to: an opening brace or a script to the next one, a closing brace to the last. */
-function inkedToken(tokens, index) {
-  const step = tokens[index].text === '}' ? -1 : 1;
-  let place = index;
-  while (tokens[place] && INKLESS.has(tokens[place].text)) {
-    place += step;
-  }
-  return tokens[place] ? place : tokens.findIndex(({ text }) => !INKLESS.has(text));
-}
+/** The confidence of a symbol with its braces and scripts; null for tokens without ink. */
+const symbolConfidence = ({ text, confidence, symbolConfidence: symbol }) => (INKLESS.has(text) ? null : symbol ?? confidence);
 
 /**
  * The doubtful tokens of a formula: [{ index, confidence }], the most doubtful first. They are the fewest whose certainty would
@@ -34,15 +27,12 @@ function inkedToken(tokens, index) {
 export function doubtfulTokens({ tokens, confidence }) {
   const allowed = -Math.log(SURE);
   const total = -Math.log(Math.max(confidence, 1e-12));
-  const doubts = new Map();
-  tokens.forEach((token, index) => {
-    const owner = inkedToken(tokens, index);
-    if (owner >= 0) {
-      doubts.set(owner, (doubts.get(owner) ?? 0) - Math.log(Math.max(token.confidence, 1e-12)));
-    }
+  const doubts = tokens.flatMap((token, index) => {
+    const own = symbolConfidence(token);
+    return own === null ? [] : [[index, -Math.log(Math.max(own, 1e-12))]];
   });
-  const sum = [...doubts.values()].reduce((one, other) => one + other, 0);
-  const sorted = [...doubts].sort(([, one], [, other]) => other - one);
+  const sum = doubts.reduce((all, [, doubt]) => all + doubt, 0);
+  const sorted = doubts.sort(([, one], [, other]) => other - one);
   const marked = [];
   // The factor: the confidence of the whole need not be the product of its tokens'.
   for (let left = total, [factor, next] = [sum ? total / sum : 0, 0]; left > allowed + 1e-9 && next < sorted.length; next++) {

@@ -74,6 +74,7 @@ export class ResultPanel extends EventTarget {
     for (const button of this.#root.querySelectorAll('[data-copy]')) {
       button.disabled = !view.latex || (button.dataset.copy === 'mathml' && (!view.mathml || !view.isCurrent));
     }
+    this.#root.querySelector('[data-copy="aligned"]').hidden = !view.reading?.aligned;
     if (before?.reading !== view.reading) {
       this.#showAlternatives();
     }
@@ -298,7 +299,12 @@ export class ResultPanel extends EventTarget {
   }
 
   copy(format) {
-    const texts = { latex: () => this.latex, dollars: () => `$${this.latex}$`, mathml: () => publicMathml(this.#view.mathml) };
+    const texts = {
+      latex: () => this.latex,
+      dollars: () => `$${this.latex}$`,
+      mathml: () => publicMathml(this.#view.mathml),
+      aligned: () => this.#view.reading.aligned,
+    };
     return copyText(texts[format]());
   }
 }

@@ -4,7 +4,8 @@ import { EngineError } from './engine-error.js';
 
 const formulaOf = ({ latex, tokens, confidence, mathml }) => ({
   latex,
-  tokens: tokens.map(({ token, confidence: own, alternatives = [] }) => ({ text: token, confidence: own, alternatives })),
+  tokens: tokens.map(({ token, confidence: own, symbol_confidence: symbolConfidence = null, alternatives = [] }) => (
+    { text: token, confidence: own, symbolConfidence, alternatives })),
   confidence,
   mathml: mathml ?? '',
 });
@@ -63,6 +64,7 @@ export class ServerEngine {
       boxes: answer.alignment?.boxes ?? null,
       image: answer.image ?? null,
       found: foundIn(answer),
+      aligned: answer.aligned ?? null,
       warnings: answer.warnings ?? [],
     };
   }

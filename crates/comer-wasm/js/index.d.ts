@@ -42,7 +42,8 @@ export interface Token {
 
 export interface Formula {
   latex: string;
-  tokens: Array<Token & { alternatives: Token[] }>;
+  /** `symbolConfidence`: with the braces and scripts that belong to the symbol; null for tokens without ink. */
+  tokens: Array<Token & { symbolConfidence: number | null; alternatives: Token[] }>;
   /** The probability that the whole formula is correct, 0 to 1. */
   confidence: number;
   mathml: string | null;
@@ -83,6 +84,8 @@ export interface Reading {
   image: string | null;
   /** All formulas in reading order if there are several; else null. */
   found: FoundFormula[] | null;
+  /** The LaTeX of several formulas as lines, aligned at their relation signs; else null. */
+  aligned: string | null;
   /** What a person should check. */
   warnings: Warning[];
   milliseconds: number;

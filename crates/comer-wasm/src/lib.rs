@@ -77,6 +77,8 @@ impl Engine {
         }
         if formulas.len() > 1 {
             reading["found"] = formulas.iter().map(reading::found).collect();
+            reading["aligned"] =
+                comer::aligned(formulas.iter().map(|formula| formula.recognition.latex())).into();
         }
         Ok(reading.to_string())
     }

@@ -29,6 +29,7 @@ pub(crate) fn json(formula: &Formula, mathml: bool) -> Value {
         "boxes": alignment.filter(|_| input.ink().is_none()).map(place),
         "image": null,
         "found": null,
+        "aligned": null,
         "warnings": warnings.iter().map(warning).collect::<Vec<_>>(),
         "regions": alignment.map(|alignment| alignment.ink.regions.iter().map(region).collect::<Vec<_>>()),
     })
@@ -50,10 +51,16 @@ fn warning(warning: &Warning) -> Value {
 
 fn tokens(candidate: &Candidate, alignment: Option<&Alignment>) -> Vec<Value> {
     let plain = |token: &Token| json!({ "text": token.text, "confidence": token.confidence });
+    let symbols = candidate.symbol_confidences();
     let token = |(index, token): (usize, &Token)| {
         let others = alignment.and_then(|alignment| alignment.runners_up.get(index));
         let others: Vec<Value> = others.into_iter().flatten().map(plain).collect();
-        json!({ "text": token.text, "confidence": token.confidence, "alternatives": others })
+        json!({
+            "text": token.text,
+            "confidence": token.confidence,
+            "symbolConfidence": symbols[index],
+            "alternatives": others,
+        })
     };
     candidate.tokens.iter().enumerate().map(token).collect()
 }

@@ -2,7 +2,8 @@
 
 use crate::alignment::AlignmentDetail;
 use crate::error::{Error, Result};
-use crate::input::Input;
+use crate::ink::Point;
+use crate::input::{Bounds, Input};
 use crate::options::RecognizeOptions;
 use crate::recognition::Recognition;
 use crate::recognizer::Recognizer;
@@ -15,6 +16,8 @@ const NO_FORMULA: (f32, f32) = (0.1, 0.15);
 const MUCH_UNREAD: f32 = 0.1;
 /// Below this height or width of the ink in pixels of a picture, symbols have too few pixels.
 const SMALL: f64 = 14.0;
+/// Enlarged by more than this to the size of the training images, a picture has too few pixels for a doubtful formula.
+const ENLARGED: f64 = 2.0;
 /// Below this confidence, a picture is also read in the other three directions.
 const TURNED: f32 = 0.1;
 /// How sure another direction has to be to be preferred.
@@ -117,12 +120,22 @@ fn warnings(input: &Input, recognition: &Recognition) -> Vec<Warning> {
     }
     let bounds = input.bounds();
     let (width, height) = (bounds.right - bounds.left, bounds.bottom - bounds.top);
-    if input.ink().is_none() && width.max(height) < 2.0 * SMALL && width.min(height) < SMALL {
+    let tiny = width.max(height) < 2.0 * SMALL && width.min(height) < SMALL;
+    let doubtful = confidence < LOW_CONFIDENCE && enlargement(input) > ENLARGED;
+    if input.ink().is_none() && (tiny || doubtful) {
         let message =
             format!("the formula has {width:.0} x {height:.0} pixels, which is too small to be read well");
         warnings.push(Warning::new("too_small", message));
     }
     warnings
+}
+
+/// Pixels of the image that the model reads for each pixel of the source, in length.
+fn enlargement(input: &Input) -> f64 {
+    let Bounds { left, top, right, bottom } = input.bounds();
+    let (first, last) =
+        (input.to_image(Point { x: left, y: top }), input.to_image(Point { x: right, y: bottom }));
+    (last.x - first.x).hypot(last.y - first.y) / (right - left).hypot(bottom - top)
 }
 
 fn percent(share: f32) -> String {

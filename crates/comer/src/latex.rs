@@ -6,11 +6,11 @@
 
 /// Operators that may also be signs.
 const SIGNS: &str = "+ - \\pm \\mp";
-/// Binary operators and relations.
-const OPERATORS: &str = "= < > := \\times \\div \\cdot \\ast \\circ \\leq \\geq \\neq \\le \\ge \\ne \\ll \\gg \\in \\ni \\notin \
-    \\subset \\supset \\subseteq \\supseteq \\cup \\cap \\setminus \\wedge \\vee \\land \\lor \\to \\rightarrow \\leftarrow \
-    \\longrightarrow \\Rightarrow \\Leftarrow \\Leftrightarrow \\leftrightarrow \\iff \\implies \\mapsto \\approx \\equiv \
-    \\sim \\simeq \\cong \\propto \\mid \\parallel \\perp \\oplus \\otimes \\triangleq";
+/// Binary operators that are never signs.
+const OPERATORS: &str = "\\times \\div \\cdot \\ast \\circ \\cup \\cap \\setminus \\wedge \\vee \\land \\lor \\mid \\oplus \\otimes";
+const RELATIONS: &str = "= < > := \\leq \\geq \\neq \\le \\ge \\ne \\ll \\gg \\in \\ni \\notin \\subset \\supset \\subseteq \\supseteq \
+    \\to \\rightarrow \\leftarrow \\longrightarrow \\Rightarrow \\Leftarrow \\Leftrightarrow \\leftrightarrow \\iff \\implies \
+    \\mapsto \\approx \\equiv \\sim \\simeq \\cong \\propto \\parallel \\perp \\triangleq";
 const BIG_OPERATORS: &str = "\\sum \\prod \\coprod \\int \\iint \\iiint \\oint \\bigcup \\bigcap \\bigoplus \\bigotimes \
     \\bigvee \\bigwedge \\biguplus \\bigsqcup";
 const FUNCTIONS: &str = "\\sin \\cos \\tan \\cot \\sec \\csc \\sinh \\cosh \\tanh \\coth \\arcsin \\arccos \\arctan \\log \
@@ -20,6 +20,16 @@ const CLOSING: &str = "} ) ] \\} \\rbrace \\rangle \\rfloor \\rceil \\right";
 
 fn is_one_of(list: &str, token: &str) -> bool {
     list.split_whitespace().any(|word| word == token)
+}
+
+/// Whether a token relates what is before it to what is after it.
+pub fn is_relation(token: &str) -> bool {
+    is_one_of(RELATIONS, token)
+}
+
+/// Whether a token may be a binary operator.
+pub fn is_operator(token: &str) -> bool {
+    is_one_of(SIGNS, token) || is_one_of(OPERATORS, token)
 }
 
 /// What scripts belong to, and what follows it.
@@ -94,10 +104,11 @@ impl Writer {
         let is_script = |token: &str| matches!(token, "^" | "_");
         let (opening, closing) = (is_one_of(OPENING, token), is_one_of(CLOSING, token));
         let sign = is_one_of(SIGNS, token);
+        let infix = is_relation(token) || is_one_of(OPERATORS, token);
         let separator = matches!(token, "&" | "\\\\" | "\\hline");
         // Characters between operands in scripts stand close: x^{n+1}, but \lim_{x \to 0}.
         let close = self.groups.iter().any(|group| group.script) && !token.starts_with('\\');
-        let binary = (sign && self.operand || is_one_of(OPERATORS, token)) && !close;
+        let binary = (sign && self.operand || infix) && !close;
 
         let wanted = match self.gap {
             Gap::None => (binary && self.operand) || separator || token.starts_with("\\end{"),
@@ -136,7 +147,7 @@ impl Writer {
             "|" | "\\|" => self.operand,
             "," | ";" | "/" | ":" | "\\limits" | "\\nolimits" => false,
             _ => {
-                let operator = sign || is_one_of(OPERATORS, token) || separator || is_script(token);
+                let operator = sign || infix || separator || is_script(token);
                 !operator && !opening && self.base == Base::Other && !takes_argument(token)
             }
         };

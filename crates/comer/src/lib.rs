@@ -92,6 +92,7 @@ mod config;
 mod constraints;
 #[cfg(feature = "dataset")]
 mod dataset;
+mod derivation;
 mod direction;
 mod engine;
 mod error;
@@ -120,6 +121,7 @@ mod weights;
 
 pub use alignment::{Alignment, AlignmentDetail};
 pub use constraints::Constraints;
+pub use derivation::aligned;
 pub use error::{Error, Result};
 pub use formula::{Formula, Warning};
 pub use image::Image;

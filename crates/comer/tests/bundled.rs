@@ -2,7 +2,7 @@
 #![cfg(feature = "bundled")]
 
 use comer::internal::model_file::ModelFile;
-use comer::{AlignmentDetail, Constraints, Input, RecognizeOptions, Recognizer};
+use comer::{AlignmentDetail, Constraints, Image, Input, RecognizeOptions, Recognizer};
 
 #[test]
 fn it_is_small_and_tells_what_made_it() {
@@ -51,4 +51,59 @@ fn it_reads_under_constraints() {
     let options = RecognizeOptions::new().constraints(Constraints::new().token(0, "}"));
     let error = recognizer.recognize_with(&input, &options).unwrap_err().to_string();
     assert!(error.contains("with the fixed tokens"), "{error}");
+}
+
+/// A sample as dark ink on light paper.
+fn page(sample: &[u8]) -> (Image, String) {
+    let input = Input::from_bytes(sample).unwrap();
+    let levels = input.image().pixels().iter().map(|&level| 235 - level / 5 * 4).collect();
+    let latex = input.ink().unwrap().latex().unwrap().to_string();
+    (Image::new(input.image().width(), input.image().height(), levels).unwrap(), latex)
+}
+
+#[test]
+fn it_reads_pictures_that_are_not_upright() {
+    let (upright, latex) = page(include_bytes!("../../../samples/polynomial.inkml"));
+    let recognizer = Recognizer::bundled().unwrap();
+    for quarters in 0..4 {
+        let turned = upright.turned(quarters);
+        let input = Input::from_pixels(turned.width(), turned.height(), turned.pixels().to_vec()).unwrap();
+        let formula = recognizer.recognize_formula(input, &RecognizeOptions::new().greedy()).unwrap();
+        assert_eq!(formula.recognition.best.tokenized(), latex, "{quarters} quarters");
+        // Its box is that of the picture as it came.
+        let bounds = formula.input.bounds();
+        let wide = bounds.right - bounds.left > bounds.bottom - bounds.top;
+        assert_eq!(wide, quarters % 2 == 0, "{quarters} quarters: {bounds:?}");
+    }
+}
+
+#[test]
+fn it_warns_of_pictures_with_too_few_pixels() {
+    let (large, _) = page(include_bytes!("../../../samples/quadratic.inkml"));
+    let (width, height) = (60, 22);
+    let factor = (large.width() as f64 / width as f64).max(large.height() as f64 / height as f64);
+    // The mean of the pixels that become one.
+    let level = |at: usize| {
+        let range = |first: usize, most: usize| {
+            let side = |value: usize| ((value as f64 * factor) as usize).min(most);
+            side(first)..side(first + 1)
+        };
+        let (rows, columns) = (range(at / width, large.height()), range(at % width, large.width()));
+        let pixels: Vec<u32> = rows
+            .flat_map(|row| large.pixels()[row * large.width()..][columns.clone()].iter().copied())
+            .map(u32::from)
+            .collect();
+        if pixels.is_empty() { 235 } else { (pixels.iter().sum::<u32>() / pixels.len() as u32) as u8 }
+    };
+    let recognizer = Recognizer::bundled().unwrap();
+    let options = RecognizeOptions::new().greedy();
+    let small = Input::from_pixels(width, height, (0..width * height).map(level).collect()).unwrap();
+    let warnings = recognizer.recognize_formula(small, &options).unwrap().warnings;
+    assert!(
+        warnings.iter().any(|warning| warning.code == "too_small" && warning.message.contains("too small")),
+        "{warnings:?}"
+    );
+    let large = Input::from_pixels(large.width(), large.height(), large.pixels().to_vec()).unwrap();
+    let warnings = recognizer.recognize_formula(large, &options).unwrap().warnings;
+    assert_eq!(warnings, []);
 }

@@ -262,10 +262,12 @@ fn rules_of_the_page() {
          const left = 0.93 ** (20 - even.length);
          return [even.length > 0 && left >= 0.85 && left * 0.93 < 0.85, doubtfulTokens(formula(Array(10).fill(0.99))).length,
              doubtfulTokens(formula([0.99, 0.3, 0.99])).map(({ index }) => index), doubtfulTokens(formula([1, 1, 0.999], 0.2)).map(({ index }) => index),
+             doubtfulTokens({ tokens: [{ text: 'x', confidence: 1 }, { text: '^', confidence: 0.2 }, { text: '2', confidence: 1, symbolConfidence: 0.2 }],
+                 confidence: 0.2 }).map(({ index }) => index),
              [0.99, 0.7, 0.4, 0.1].map(sureness)];",
         json!([]),
     );
-    assert_eq!(doubts, json!([true, 0, [1], [2], ["Sure", "Fairly sure", "Not sure", "A guess"]]));
+    assert_eq!(doubts, json!([true, 0, [1], [2], [2], ["Sure", "Fairly sure", "Not sure", "A guess"]]));
 
     let merged = browser.run(
         "const { merge } = await import('./latex.js'); return arguments[0].map((texts) => merge(...texts));",

@@ -147,7 +147,7 @@ fn several_formulas_are_boxes_to_click() {
                  const reading = await server.recognizeImage(blob, options);
                  const { width, height } = await createImageBitmap(blob);
                  const found = height < 600 ? null : [{ latex: '1', box: [0, 0, width, height / 2] }, { latex: '2', box: [40, height / 2, 500, height] }];
-                 return { ...reading, found, warnings: [{ code: 'too_small', message: 'The ink is small.' }] };
+                 return { ...reading, found, aligned: found && 'both', warnings: [{ code: 'too_small', message: 'The ink is small.' }] };
              },
          };",
         json!([]),
@@ -159,8 +159,12 @@ fn several_formulas_are_boxes_to_click() {
     assert!(status.contains("2 formulas found") && status.contains("The ink is small."), "{status}");
     let label = browser.run("return $('.found:nth-of-type(2)').ariaLabel;", json!([]));
     assert_eq!(label, "Formula 2, 2: read it alone");
+    browser.allow_clipboard();
+    browser.click("[data-copy=aligned]");
+    browser.wait("the copy", "return (await navigator.clipboard.readText()) === 'both';");
     browser.click(".found:nth-of-type(2)");
     latex_is(&browser, r"\sqrt{x + 1}");
+    assert_eq!(browser.run("return $('[data-copy=aligned]').hidden;", json!([])), json!(true));
     let corners = browser.run("return $('comer-ink').snapshot.picture.crop.corners;", json!([]));
     assert!((corners[0][1].as_f64().unwrap() - 0.48).abs() < 0.01, "{corners}");
     assert_eq!(

@@ -1,9 +1,9 @@
 //! Bytes of an image file to upright grey levels, with limits checked before anything is decoded.
 
-use std::io::Cursor;
+use std::io::{Cursor, ErrorKind};
 
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
+use image::{ColorType, DynamicImage, ImageDecoder, ImageError, ImageReader, ImageResult, Limits};
 
 use super::Grey;
 use crate::error::{Error, Result};
@@ -19,7 +19,8 @@ pub fn decode(bytes: &[u8]) -> Result<Grey> {
     decode_with(bytes, false)
 }
 
-/// As [`decode`]; a jpeg that ends early is an error unless `lenient`.
+/// As [`decode`]; a file that ends early is an error unless `lenient`. Then what is missing stays blank. Of webp and tiff
+/// files that end early nothing can be decoded.
 pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Grey> {
     let refused = |reason: String| Error::Decode { reason, source: None };
     if bytes.is_empty() {
@@ -31,15 +32,26 @@ pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Grey> {
     if !lenient && is_truncated_jpeg(bytes) {
         return Err(refused("the jpeg is truncated: it ends before its end marker".into()));
     }
-    let unreadable =
-        |error: image::ImageError| Error::Decode { reason: error.to_string(), source: Some(error.into()) };
+    let truncated_webp = is_truncated_webp(bytes);
     let mut reader = ImageReader::new(Cursor::new(bytes))
         .with_guessed_format()
         .map_err(|error| refused(error.to_string()))?;
-    if reader.format().is_none() {
+    let Some(format) = reader.format() else {
         return Err(refused(
             "its first bytes are of no known kind, expected png, jpeg, bmp, webp, tiff or gif".into(),
         ));
+    };
+    let unreadable = |error: ImageError| {
+        let reason = if ends_early(&error) || truncated_webp {
+            let name = format.extensions_str().first().copied().unwrap_or("image");
+            format!("the {name} is truncated: it ends before its last pixel")
+        } else {
+            error.to_string()
+        };
+        Error::Decode { reason, source: Some(error.into()) }
+    };
+    if truncated_webp && !lenient {
+        return Err(refused("the webp is truncated: it is shorter than its header says".into()));
     }
     let mut limits = Limits::default();
     limits.max_alloc = Some(MOST_BYTES);
@@ -54,9 +66,68 @@ pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Grey> {
         )));
     }
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let mut decoded = DynamicImage::from_decoder(decoder).map_err(unreadable)?;
+    let decoded = if lenient {
+        DynamicImage::from_decoder(Lenient(decoder))
+    } else {
+        DynamicImage::from_decoder(decoder)
+    };
+    let mut decoded = decoded.map_err(unreadable)?;
     decoded.apply_orientation(orientation);
     Ok(grey(&decoded))
+}
+
+fn ends_early(error: &ImageError) -> bool {
+    match error {
+        ImageError::IoError(error) => error.kind() == ErrorKind::UnexpectedEof,
+        // The error of gif files has no kind.
+        ImageError::Decoding(error) => error.to_string().ends_with("Unexpected End of File"),
+        _ => false,
+    }
+}
+
+/// Whether a webp is shorter than its header says.
+fn is_truncated_webp(bytes: &[u8]) -> bool {
+    match bytes {
+        [b'R', b'I', b'F', b'F', a, b, c, d, b'W', b'E', b'B', b'P', ..] => {
+            (bytes.len() as u64) < 8 + u64::from(u32::from_le_bytes([*a, *b, *c, *d]))
+        }
+        _ => false,
+    }
+}
+
+/// A decoder that keeps the pixels before the end of a file that ends early. The others are white or transparent.
+struct Lenient<D>(D);
+
+impl<D: ImageDecoder> ImageDecoder for Lenient<D> {
+    fn dimensions(&self) -> (u32, u32) {
+        self.0.dimensions()
+    }
+
+    fn color_type(&self) -> ColorType {
+        self.0.color_type()
+    }
+
+    fn read_image(self, pixels: &mut [u8]) -> ImageResult<()> {
+        let colours = self.color_type();
+        let blank = if colours.has_alpha() { 0 } else { 255 };
+        pixels.fill(blank);
+        match self.0.read_image(pixels) {
+            Err(error) if ends_early(&error) && pixels.iter().any(|&byte| byte != blank) => {
+                // Only png files have 16 bits; the decoder gives them the order of the machine at the end.
+                if matches!(colours, ColorType::L16 | ColorType::La16 | ColorType::Rgb16 | ColorType::Rgba16)
+                {
+                    let (pairs, _) = pixels.as_chunks_mut::<2>();
+                    pairs.iter_mut().for_each(|pair| *pair = u16::from_be_bytes(*pair).to_ne_bytes());
+                }
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    fn read_image_boxed(self: Box<Self>, pixels: &mut [u8]) -> ImageResult<()> {
+        (*self).read_image(pixels)
+    }
 }
 
 /// The grey levels of an image of any kind.
@@ -143,127 +214,4 @@ fn is_truncated_jpeg(bytes: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use image::{GrayAlphaImage, GrayImage, ImageBuffer, ImageFormat, Luma, LumaA, Rgb, RgbImage};
-
-    fn encoded(picture: impl Into<DynamicImage>, format: ImageFormat) -> Vec<u8> {
-        let mut bytes = Cursor::new(Vec::new());
-        picture.into().write_to(&mut bytes, format).unwrap();
-        bytes.into_inner()
-    }
-
-    /// 3 by 2 pixels, each of its own level.
-    fn ramp() -> GrayImage {
-        GrayImage::from_fn(3, 2, |x, y| Luma([(x * 20 + y * 100) as u8]))
-    }
-
-    const RAMP: [u8; 6] = [0, 20, 40, 100, 120, 140];
-
-    #[test]
-    fn every_format_gives_its_levels() {
-        let rgb = || RgbImage::from_fn(3, 2, |x, y| Rgb([(x * 20 + y * 100) as u8; 3]));
-        let deep = ImageBuffer::<Luma<u16>, _>::from_fn(3, 2, |x, y| Luma([(x * 20 + y * 100) as u16 * 257]));
-        let table = [
-            ("png", encoded(ramp(), ImageFormat::Png), 0),
-            ("png, 16 bits", encoded(deep, ImageFormat::Png), 0),
-            ("bmp", encoded(ramp(), ImageFormat::Bmp), 0),
-            ("tiff", encoded(ramp(), ImageFormat::Tiff), 0),
-            ("webp", encoded(rgb(), ImageFormat::WebP), 1),
-            ("gif", encoded(rgb(), ImageFormat::Gif), 1),
-            ("jpeg", encoded(ramp(), ImageFormat::Jpeg), 12),
-        ];
-        for (name, bytes, tolerance) in table {
-            let grey = decode(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
-            assert_eq!((grey.width, grey.height), (3, 2), "{name}");
-            for (found, expected) in grey.levels.iter().zip(RAMP) {
-                assert!(found.abs_diff(expected) <= tolerance, "{name}: {:?}", grey.levels);
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_transparent_becomes_the_ground() {
-        for (ink, ground) in [(0, 255), (255, 0)] {
-            let mut picture = GrayAlphaImage::from_pixel(2, 1, LumaA([ink, 0]));
-            picture.put_pixel(1, 0, LumaA([ink, 255]));
-            assert_eq!(decode(&encoded(picture, ImageFormat::Png)).unwrap().levels, [ground, ink]);
-        }
-    }
-
-    #[test]
-    fn exif_says_which_side_is_up() {
-        // A jpeg with an EXIF block (tag 0x112, orientation 6: turned by a quarter) before its other segments.
-        let jpeg = encoded(ramp(), ImageFormat::Jpeg);
-        let exif = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
-        let length = (exif.len() as u16 + 2).to_be_bytes();
-        let turned = [&jpeg[..2], &[0xff, 0xe1], &length, exif, &jpeg[2..]].concat();
-        let grey = decode(&turned).unwrap();
-        assert_eq!((grey.width, grey.height), (2, 3));
-        assert!(grey.levels[0] > 80 && grey.levels[1] < 30, "{:?}", grey.levels);
-    }
-
-    #[test]
-    fn known_kinds_that_are_not_read_say_how_to_convert_them() {
-        let media = |brand: &[u8]| [b"\0\0\0\x18ftyp", brand, b"\0\0\0\0"].concat();
-        for (bytes, expected) in [
-            (media(b"heic"), "heif-convert"),
-            (media(b"mif1"), "heif-convert"),
-            (media(b"avif"), "avifdec"),
-            (media(b"mp42"), "video"),
-            (b"%PDF-1.7\n".to_vec(), "pdftoppm"),
-            (
-                b"<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"/>".to_vec(),
-                "rsvg-convert",
-            ),
-        ] {
-            let message = decode(&bytes).unwrap_err().to_string();
-            assert!(message.contains(expected), "{message:?} lacks {expected:?}");
-        }
-    }
-
-    #[test]
-    fn a_truncated_jpeg_is_an_error_unless_asked_for() {
-        let picture = GrayImage::from_fn(64, 64, |x, y| Luma([((x * y) % 251) as u8]));
-        let jpeg = encoded(picture, ImageFormat::Jpeg);
-        assert!(decode(&jpeg).is_ok());
-        // What follows the end of the picture does not matter.
-        assert!(decode(&[&jpeg[..], &[0; 100]].concat()).is_ok());
-        for length in [jpeg.len() - 2, jpeg.len() * 3 / 4] {
-            let message = decode(&jpeg[..length]).unwrap_err().to_string();
-            assert!(message.contains("truncated"), "{length} of {}: {message}", jpeg.len());
-        }
-        let lenient = decode_with(&jpeg[..jpeg.len() - 2], true).unwrap();
-        assert_eq!((lenient.width, lenient.height), (64, 64));
-    }
-
-    #[test]
-    fn bad_files_are_refused_with_their_reason() {
-        let png = encoded(ramp(), ImageFormat::Png);
-        let jpeg = encoded(GrayImage::new(64, 64), ImageFormat::Jpeg);
-        let bmp = encoded(ramp(), ImageFormat::Bmp);
-        // The sides are in the header of a png, at bytes 16 to 24, with a checksum at 29.
-        let sized = |width: u32, height: u32| {
-            let mut bytes = png.clone();
-            bytes[16..20].copy_from_slice(&width.to_be_bytes());
-            bytes[20..24].copy_from_slice(&height.to_be_bytes());
-            let checksum = crc32fast::hash(&bytes[12..29]);
-            bytes[29..33].copy_from_slice(&checksum.to_be_bytes());
-            bytes
-        };
-        let table: [(&str, Vec<u8>, &str); 8] = [
-            ("nothing", vec![], "the file is empty"),
-            ("a text", b"hello, this is no picture".to_vec(), "of no known kind, expected png, jpeg"),
-            ("a png cut short", png[..png.len() / 2].to_vec(), "not a readable image"),
-            ("a jpeg cut short", jpeg[..40].to_vec(), "not a readable image"),
-            ("a bmp cut short", bmp[..bmp.len() - 4].to_vec(), "not a readable image"),
-            ("no width", sized(0, 2), "not a readable image"),
-            ("30000 x 30000", sized(30_000, 30_000), "it has 30000 x 30000 pixels"),
-            ("the largest of all", sized(u32::MAX >> 1, u32::MAX >> 1), "not a readable image"),
-        ];
-        for (name, bytes, expected) in table {
-            let message = decode(&bytes).unwrap_err().to_string();
-            assert!(message.contains(expected), "{name}: {message}");
-        }
-    }
-}
+mod tests;

@@ -7,8 +7,8 @@
 mod find;
 
 use super::Work;
-use super::light::{Strength, threshold};
 use super::redraw;
+use super::strength::{Strength, threshold};
 use crate::error::Result;
 use find::find;
 

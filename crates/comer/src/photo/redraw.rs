@@ -4,9 +4,9 @@
 //! shapes best: soft edges show even gaps narrower than a pixel. Otherwise its centre lines are scaled by the symbol size
 //! and redrawn with a pen of 3 by 3 pixels.
 
-use super::light::Strength;
 use super::parts::{Part, Parts, stroke_width};
 use super::shape::centre_lines;
+use super::strength::Strength;
 use super::{Mask, Work};
 use crate::components::mean_height;
 use crate::error::Result;

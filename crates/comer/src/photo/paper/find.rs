@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::Work;
-use super::super::light::Strength;
+use super::super::strength::Strength;
 use crate::error::Result;
 
 /// Steepest line, as rise over run: paper is seldom photographed more askew.
