@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::error::{ComerError, evaluation_exception};
 use crate::json::to_python;
+use crate::recognition::latex_of;
 
 /// Formulas as Python passes them.
 enum Formulas {
@@ -24,7 +25,8 @@ impl Formulas {
     /// A dictionary of names and LaTeX, a sequence of LaTeX, or a path.
     fn new(object: &Bound<PyAny>) -> PyResult<Self> {
         if let Ok(named) = object.cast::<PyDict>() {
-            let item = |(name, formula): (Bound<PyAny>, Bound<PyAny>)| Ok((name.extract()?, text(&formula)?));
+            let item =
+                |(name, formula): (Bound<PyAny>, Bound<PyAny>)| Ok((name.extract()?, latex_of(&formula)?));
             return Ok(Self::Named(named.iter().map(item).collect::<PyResult<_>>()?));
         }
         if object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
@@ -32,20 +34,12 @@ impl Formulas {
         }
         let formula = |(number, formula): (usize, PyResult<Bound<PyAny>>)| {
             // Names are sorted: with zeros in front, that is the order of the sequence.
-            Ok((format!("{number:09}"), text(&formula?)?))
+            Ok((format!("{number:09}"), latex_of(&formula?)?))
         };
         let formulas = object.try_iter().map_err(|_| {
             PyTypeError::new_err("expected a dictionary of names and LaTeX, a list of LaTeX, or a path")
         })?;
         Ok(Self::Named(formulas.enumerate().map(formula).collect::<PyResult<_>>()?))
-    }
-}
-
-/// LaTeX, or what has some: a recognition.
-fn text(formula: &Bound<PyAny>) -> PyResult<String> {
-    match formula.hasattr("latex")? {
-        true => formula.getattr("latex")?.extract(),
-        false => formula.extract(),
     }
 }
 
@@ -118,7 +112,7 @@ pub fn score<'py>(
     prediction: &Bound<'py, PyAny>,
     truth: String,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let predictions = HashMap::from([(String::new(), text(prediction)?)]);
+    let predictions = HashMap::from([(String::new(), latex_of(prediction)?)]);
     let truths = [truth_of(String::new(), truth)];
     let scores = comer_eval::score::score(&truths, &predictions, Dialect::Official);
     let by = |score: &FileScore, protocol| score.by(protocol).unwrap_or_default();

@@ -21,7 +21,7 @@ mod _comer {
     #[pymodule_export]
     use crate::evaluate::{evaluate, score};
     #[pymodule_export]
-    use crate::recognition::{Candidate, Recognition};
+    use crate::recognition::{Candidate, Recognition, aligned};
     #[pymodule_export]
     use crate::recognizer::Recognizer;
     #[pymodule_export]

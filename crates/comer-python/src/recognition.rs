@@ -42,6 +42,13 @@ impl Candidate {
         self.0.tokens.iter().map(|token| token.confidence).collect()
     }
 
+    /// For each token with ink the probability that the symbol is correct and in its place: its own confidence times those
+    /// of the braces and scripts that belong to it. None for tokens without ink.
+    #[getter]
+    fn symbol_confidences(&self) -> Vec<Option<f32>> {
+        self.0.symbol_confidences()
+    }
+
     /// The probability that the whole formula is correct, as the model estimates it.
     #[getter]
     fn confidence(&self) -> f32 {
@@ -118,6 +125,13 @@ impl Recognition {
     #[getter]
     fn token_confidences(&self) -> Vec<f32> {
         self.best.get().token_confidences()
+    }
+
+    /// For each token with ink the probability that the symbol is correct and in its place: its own confidence times those
+    /// of the braces and scripts that belong to it. None for tokens without ink.
+    #[getter]
+    fn symbol_confidences(&self) -> Vec<Option<f32>> {
+        self.best.get().symbol_confidences()
     }
 
     /// The probability that the whole formula is correct, as the model estimates it.
@@ -202,10 +216,16 @@ impl Recognition {
 impl Recognition {
     fn json(&self) -> Value {
         let formula = |formula: &comer::Candidate| {
-            let token = |token: &comer::Token| json!({ "token": token.text, "confidence": token.confidence });
+            let token = |(token, symbol): (&comer::Token, Option<f32>)| {
+                let mut object = json!({ "token": token.text, "confidence": token.confidence });
+                if let Some(confidence) = symbol {
+                    object["symbol_confidence"] = json!(confidence);
+                }
+                object
+            };
             json!({
                 "latex": formula.latex,
-                "tokens": formula.tokens.iter().map(token).collect::<Vec<_>>(),
+                "tokens": formula.tokens.iter().zip(formula.symbol_confidences()).map(token).collect::<Vec<_>>(),
                 "confidence": formula.confidence,
                 "score": formula.score,
             })
@@ -229,5 +249,23 @@ impl Recognition {
             object["ink"] = json!({ "unread": alignment.ink.unread, "reread": alignment.ink.reread });
         }
         object
+    }
+}
+
+/// The lines of a derivation, as LaTeX or as answers, as one formula: `aligned` at the first relation sign of each line.
+///
+/// >>> comer.aligned(["(x + 1)^{2} = x^{2} + 2x + 1", "> 2x"])
+/// '\\begin{aligned} (x + 1)^{2} &= x^{2} + 2x + 1 \\\\ &> 2x \\end{aligned}'
+#[pyfunction]
+pub fn aligned(lines: &Bound<PyAny>) -> PyResult<String> {
+    let lines = lines.try_iter()?.map(|line| latex_of(&line?)).collect::<PyResult<Vec<_>>>()?;
+    Ok(comer::aligned(lines))
+}
+
+/// LaTeX, or what has some: a recognition.
+pub fn latex_of(formula: &Bound<PyAny>) -> PyResult<String> {
+    match formula.hasattr("latex")? {
+        true => formula.getattr("latex")?.extract(),
+        false => formula.extract(),
     }
 }

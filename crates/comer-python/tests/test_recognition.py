@@ -18,6 +18,8 @@ def test_a_result_has_its_formula_in_every_form(recognizer, square):
     assert result.latex == str(result) == SQUARE
     assert result.tokens == ["x", "^", "{", "2", "}", "+", "1"]
     assert len(result.token_confidences) == len(result.tokens)
+    inked = [confidence is not None for confidence in result.symbol_confidences]
+    assert inked == [token not in "{}^_" for token in result.tokens]
     assert all(0 <= confidence <= 1 for confidence in [result.confidence, *result.token_confidences])
     scores = [candidate.score for candidate in result.candidates]
     assert len(scores) == 3 and scores == sorted(scores, reverse=True) and scores[0] == result.score
@@ -186,3 +188,11 @@ def test_ctrl_c_interrupts_a_batch(recognizer, samples):
             recognizer.recognize_batch(samples * 1000)
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+def test_lines_are_aligned(recognizer, square):
+    lines = [recognizer.recognize(square), "= 5"]
+    assert comer.aligned(lines) == rf"\begin{{aligned}} {SQUARE} \\ &= 5 \end{{aligned}}"
+    assert comer.aligned([]) == ""
+    with pytest.raises(TypeError):
+        comer.aligned([3])

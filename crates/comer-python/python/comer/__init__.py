@@ -18,6 +18,7 @@ from ._comer import (
     Recognition,
     Recognizer,
     __version__,
+    aligned,
     evaluate,
     score,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "Recognition",
     "Recognizer",
     "__version__",
+    "aligned",
     "evaluate",
     "score",
 ]
