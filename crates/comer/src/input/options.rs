@@ -46,20 +46,20 @@ impl InputOptions {
         self
     }
 
-    /// For [`Input::all_from_bytes`]: whether formulas are separated by the space that they usually have between them
+    /// For [`Input::all_from_bytes`](crate::Input::all_from_bytes): whether formulas are separated by the space that they usually have between them
     /// (default false: only where there is clearly more than one).
     pub fn dense(mut self, dense: bool) -> Self {
         self.dense = dense;
         self
     }
 
-    /// Gives up with [`Error::DeadlineExceeded`] if an image is not prepared by then.
+    /// Gives up with [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded) if an image is not prepared by then.
     pub fn deadline(mut self, deadline: Instant) -> Self {
         self.interrupt.deadline = Some(deadline);
         self
     }
 
-    /// Gives up with [`Error::Cancelled`] soon after `token` is cancelled.
+    /// Gives up with [`Error::Cancelled`](crate::Error::Cancelled) soon after `token` is cancelled.
     pub fn cancel_token(mut self, token: &CancelToken) -> Self {
         self.interrupt.cancel = Some(token.clone());
         self
