@@ -10,9 +10,19 @@ fn it_is_small_and_tells_what_made_it() {
     let bytes = comer_model_crohme::MODEL.len();
     assert!(bytes < 9_500_000, "{bytes} bytes");
     let provenance = ModelFile::bundled().unwrap().provenance;
-    for key in ["data", "ink", "recipe", "epochs", "hours", "commit", "licence", "crohme_2014", "crohme_2016"]
+    for key in
+        ["mean of", "from", "training_sets", "commit", "licence", "crohme_2014", "crohme_2016", "validation"]
     {
         assert!(provenance.contains_key(key), "{key} is missing: {provenance:#?}");
+    }
+    let parts = provenance["mean of"].as_array().unwrap();
+    assert!(parts.len() > 1, "{parts:#?}");
+    for part in parts {
+        assert!(part["config"].is_string() && part["seed"].is_u64(), "{part:#}");
+        assert!(
+            part["weights"].is_string() || part["recipe"].is_object() && part["hours"].is_f64(),
+            "{part:#}"
+        );
     }
 }
 
