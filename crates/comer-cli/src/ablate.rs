@@ -1,6 +1,7 @@
 //! `comer ablate`: trains the models of several recipes with several seeds under one budget, evaluates them, and writes the
 //! tables and the figure of the paper.
 
+mod finished;
 mod lengths;
 mod page;
 mod paper;
@@ -24,6 +25,7 @@ use comer_train::run_folder::{Resumed, RunFolder};
 use comer_train::samples::Samples;
 use comer_train::trainer::Trainer;
 
+use self::finished::RunResult;
 use crate::args::{ModelArgs, ThreadArgs};
 use crate::evaluation::Evaluation;
 use crate::output::{message, print, warn, write_file};
@@ -33,8 +35,9 @@ use crate::training::{STOP, View, interrupt, open_backend, provenance, report_sa
 /// with confidence intervals, its figure of ExpRate by length, and the unread and reread ink of each model.
 ///
 /// Each recipe is a row. A recipe can be trained as BTTR, Self, Cross and Fusion (--models), and every row with several seeds.
-/// The tables are written after every run. An interrupted ablation resumes when the same command is run again. The folder of each run contains its model, its log and a
-/// report per test set.
+/// The tables are written after every run. An interrupted ablation resumes when the same command is run again. The folder of each
+/// run contains its model, its log and a report per test set. A finished run is recorded in result.json; with the answers.tsv of each
+/// test set it is all that the tables need.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer ablate --data crohme.zip --out runs/ablation --epochs 30
@@ -80,6 +83,9 @@ pub struct Arguments {
     /// Runs at the same time, which share the devices (as many for each) and the threads.
     #[arg(long, default_value = "1", value_name = "N")]
     jobs: NonZeroUsize,
+    /// Train nothing: write the tables of the runs that have finished.
+    #[arg(long)]
+    finished: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -97,10 +103,7 @@ struct Row {
 struct Run {
     row: usize,
     seed: u64,
-    /// Trained parameters.
-    parameters: usize,
-    /// Of training, with its validation.
-    hours: f64,
+    result: RunResult,
     /// A report and the score of every file for each test split.
     tests: Vec<(String, Report, Vec<FileScore>)>,
 }
@@ -155,12 +158,23 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let job = |devices: &[&str]| -> Result<()> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
         while let Some(&(number, seed)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let Some(run) = pool.install(|| {
-                run_one(arguments, &rows[number], seed, &devices.join(","), data, &tests, number)
-            })?
-            else {
-                return Ok(());
+            let row = &rows[number];
+            let folder = match arguments.seeds.len() {
+                0 => arguments.out.join(&row.name),
+                _ => arguments.out.join(&row.name).join(format!("seed-{seed}")),
             };
+            let recipe = Recipe { seed, ..row.recipe.clone() };
+            let result = match finished::read(&folder, &recipe)? {
+                None if arguments.finished => continue,
+                None => {
+                    message(format_args!("{}, seed {seed}", row.name));
+                    let run = || run_one(arguments, &recipe, &folder, &devices.join(","), data, &tests);
+                    let Some(result) = pool.install(run)? else { return Ok(()) };
+                    result
+                }
+                Some(result) => result,
+            };
+            let run = Run { row: number, seed, tests: result.scores(&folder, data, &tests)?, result };
             let mut runs = runs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             runs.push(run);
             write_tables(&arguments.out, &collect(&rows, &runs))?;
@@ -179,7 +193,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     });
     outcome?;
     let runs = runs.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if runs.len() < wanted.len() {
+    if runs.len() < wanted.len() && !arguments.finished {
         message("stopped; run the same command again to resume");
         return Ok(ExitCode::from(130));
     }
@@ -249,20 +263,13 @@ fn rows(arguments: &Arguments) -> Result<Vec<Row>> {
 /// Trains and evaluates one run; none if stopped from outside.
 fn run_one(
     arguments: &Arguments,
-    row: &Row,
-    seed: u64,
+    recipe: &Recipe,
+    folder: &Path,
     devices: &str,
     data: &Path,
     tests: &[&String],
-    number: usize,
-) -> Result<Option<Run>> {
-    let folder = match arguments.seeds.len() {
-        0 => arguments.out.join(&row.name),
-        _ => arguments.out.join(&row.name).join(format!("seed-{seed}")),
-    };
-    message(format_args!("{}, seed {seed}", row.name));
-    let recipe = Recipe { seed, ..row.recipe.clone() };
-    if STOP.load(Ordering::Relaxed) || !train(arguments, &recipe, devices, &folder)? {
+) -> Result<Option<RunResult>> {
+    if STOP.load(Ordering::Relaxed) || !train(arguments, recipe, devices, folder)? {
         return Ok(None);
     }
     let best = folder.join("best.safetensors");
@@ -272,7 +279,6 @@ fn run_one(
     let last = ModelFile::open(folder.join("last.safetensors"))?;
     let hours = last.provenance.get("hours").and_then(serde_json::Value::as_f64).unwrap_or_default();
     let model = ModelArgs { model: Some(path), ..ModelArgs::default() };
-    let mut found = Vec::new();
     for &test in tests {
         let evaluation = Evaluation {
             model: &model,
@@ -284,10 +290,11 @@ fn run_one(
             keep: true,
             stop: &STOP,
         };
-        let Some((report, scores)) = evaluation.run()? else { return Ok(None) };
-        found.push((test.clone(), report, scores));
+        if evaluation.run()?.is_none() {
+            return Ok(None);
+        }
     }
-    Ok(Some(Run { row: number, seed, parameters, hours, tests: found }))
+    finished::write(folder, recipe, parameters, hours, tests).map(Some)
 }
 
 /// Trains one model, from its checkpoint if there is one; returns whether it finished.
@@ -333,8 +340,8 @@ fn collect(rows: &[Row], runs: &[Run]) -> Vec<RowResult> {
         });
         Some(RowResult {
             name: row.name.clone(),
-            parameters: own.first()?.parameters,
-            hours: own.iter().map(|run| run.hours).sum(),
+            parameters: own.first()?.result.parameters,
+            hours: own.iter().map(|run| run.result.hours).sum(),
             seeds: own.iter().map(|run| run.seed).collect(),
             tests: tests.collect(),
         })

@@ -13,7 +13,7 @@ use comer_eval::files::read_truths;
 use comer_eval::reliability::Reliability;
 use comer_eval::report::InkRates;
 use comer_eval::run_folder::Run;
-use comer_eval::score::{FileScore, Protocol, score};
+use comer_eval::score::{FileScore, Protocol, Truth, score};
 use comer_eval::{DataSource, Dialect, Report};
 use comer_files::Journal;
 use rayon::prelude::*;
@@ -61,8 +61,8 @@ impl Evaluation<'_> {
                 fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
                 let name = if self.keep { "answers.tsv" } else { "answers.unfinished.tsv" };
                 let path = folder.join(name);
-                let (journal, lines) =
-                    Journal::resume(&path, &self.key()?).with_context(|| path.display().to_string())?;
+                let (journal, lines) = Journal::resume(&path, &self.key(&set.samples)?)
+                    .with_context(|| path.display().to_string())?;
                 done.extend(lines.iter().filter_map(|line| Answer::from_line(line)));
                 Some(journal)
             }
@@ -79,17 +79,7 @@ impl Evaluation<'_> {
         }
         warn(&problems);
 
-        let ink: Vec<[f32; 2]> = done.values().map(|answer| answer.ink).collect();
-        let confidences: HashMap<String, f32> =
-            done.iter().map(|(name, answer)| (name.clone(), answer.confidence)).collect();
-        let predictions = done.into_iter().map(|(name, answer)| (name, answer.latex)).collect();
-        let scores = score(&truths.truths, &predictions, Dialect::Official);
-        let said = scores.iter().filter_map(|score| {
-            Some((*confidences.get(&score.name)?, score.by(Protocol::Token)?.errors == 0))
-        });
-        let said: Vec<(f32, bool)> = said.collect();
-        let reliability = (!said.is_empty()).then(|| Reliability::new(&said));
-        let report = Report { ink: InkRates::new(&ink), reliability, ..Report::new(&scores) };
+        let (report, scores) = summarize(&truths.truths, done);
         if let Some(folder) = self.out {
             let title = format!(
                 "{} on {}",
@@ -158,22 +148,48 @@ impl Evaluation<'_> {
         Ok(problems)
     }
 
-    /// What the answers depend on: model, data and search.
-    fn key(&self) -> Result<String> {
+    /// What the answers depend on: model, images and search.
+    fn key(&self, samples: &[LabelledImage]) -> Result<String> {
         let bytes = self.model.bytes()?;
         let language_model = self.model.read()?.language_model;
         let language_model = language_model.map(|own| own.to_bytes()).transpose()?.unwrap_or_default();
-        let data = fs::canonicalize(self.data).with_context(|| self.data.display().to_string())?;
+        let mut images = crc32fast::Hasher::new();
+        for sample in samples {
+            images.update(sample.name.as_bytes());
+            images.update(sample.picture.pixels());
+        }
         Ok(format!(
-            "# {:08x} {:08x} {} {} {:?} {:?}",
+            "# model {:08x}, language model {:08x}, images of {} {:08x}, {:?}",
             crc32fast::hash(&bytes),
             crc32fast::hash(&language_model),
-            data.display(),
             self.split,
-            self.take,
+            images.finalize(),
             self.search
         ))
     }
+}
+
+/// Scores the answers that an earlier evaluation of a split kept in a file, without its model.
+pub fn score_kept(data: &Path, split: &str, answers: &Path) -> Result<(Report, Vec<FileScore>)> {
+    let truths = read_truths(data, Some(split))?;
+    let text = comer_files::read_text(answers).with_context(|| answers.display().to_string())?;
+    let done: HashMap<String, Answer> = text.lines().filter_map(Answer::from_line).collect();
+    Ok(summarize(&truths.truths, done))
+}
+
+/// The report and the score of every file.
+fn summarize(truths: &[Truth], answers: HashMap<String, Answer>) -> (Report, Vec<FileScore>) {
+    let ink: Vec<[f32; 2]> = answers.values().map(|answer| answer.ink).collect();
+    let confidences: HashMap<String, f32> =
+        answers.iter().map(|(name, answer)| (name.clone(), answer.confidence)).collect();
+    let predictions = answers.into_iter().map(|(name, answer)| (name, answer.latex)).collect();
+    let scores = score(truths, &predictions, Dialect::Official);
+    let confident = scores
+        .iter()
+        .filter_map(|score| Some((*confidences.get(&score.name)?, score.by(Protocol::Token)?.errors == 0)));
+    let confident: Vec<(f32, bool)> = confident.collect();
+    let reliability = (!confident.is_empty()).then(|| Reliability::new(&confident));
+    (Report { ink: InkRates::new(&ink), reliability, ..Report::new(&scores) }, scores)
 }
 
 /// The answer for one image.

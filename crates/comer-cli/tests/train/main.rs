@@ -331,15 +331,54 @@ fn an_ablation_writes_the_tables_of_the_paper_and_resumes() {
         assert!(copied.unwrap().success());
     }
     let (recipe, out) = (fixture.recipe(&[]), fixture.out("ablation"));
-    let ablate = |expected: &str| {
+    let ablate = |epochs: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
-        command.args(["ablate", "--epochs", "1", "--json", "--recipe"]).arg(&recipe);
+        command.args(["ablate", "--epochs", epochs, "--json", "--recipe"]).arg(&recipe);
         command.arg("--data").arg(&fixture.data).arg("--out").arg(&out);
-        let output = run_ok(command);
+        command
+    };
+    let figures = |expected: &str| {
+        let output = run_ok(ablate("1"));
         assert_eq!(errors(&output).matches(expected).count(), 4, "{output:?}");
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
-    let figures = ablate("epoch 1/1 done");
+    let first = figures("epoch 1/1 done");
+    check_ablation(&first, &out);
+
+    // Without the record of a finished run, its answers are still used.
+    for model in ["bttr", "self", "cross", "fusion"] {
+        fs::remove_file(out.join(model).join("result.json")).unwrap();
+    }
+    assert_eq!(figures("resuming after 48 formulas"), first);
+    // With it, its model and its training are not needed.
+    for model in ["bttr", "self", "cross"] {
+        for file in ["best.safetensors", "last.safetensors", "checkpoint.safetensors"] {
+            fs::remove_file(out.join(model).join(file)).unwrap();
+        }
+    }
+    fs::remove_dir_all(out.join("fusion")).unwrap();
+    let mut command = ablate("1");
+    command.arg("--finished");
+    let output = run_ok(command);
+    let kept: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(kept["rows"].as_array().unwrap()[..], first["rows"].as_array().unwrap()[..3]);
+    // Another recipe or other answers are errors.
+    let output = ablate("2").output().unwrap();
+    let message = errors(&output);
+    assert!(
+        !output.status.success() && message.contains("finished with another recipe (epochs"),
+        "{message}"
+    );
+    fs::write(out.join("self/2014/answers.tsv"), "").unwrap();
+    let output = ablate("1").arg("--finished").output().unwrap();
+    let message = errors(&output);
+    assert!(
+        !output.status.success() && message.contains("self/2014/answers.tsv: not the answers"),
+        "{message}"
+    );
+}
+
+fn check_ablation(figures: &Value, out: &Path) {
     let rows = figures["rows"].as_array().unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["bttr", "self", "cross", "fusion"]);
@@ -356,7 +395,6 @@ fn an_ablation_writes_the_tables_of_the_paper_and_resumes() {
     let figure = fs::read_to_string(out.join("lengths.svg")).unwrap();
     assert_eq!(figure.matches("<polyline").count(), 4, "{figure}");
     assert!(fs::read_to_string(out.join("ablation.html")).unwrap().contains(&figure));
-    assert_eq!(ablate("resuming after 48 formulas"), figures);
 }
 
 #[test]
