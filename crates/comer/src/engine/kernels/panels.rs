@@ -244,7 +244,8 @@ unsafe fn tile<B: Block, const ROWS: usize, const BLOCKS: usize>(job: &Job, plac
                 B::prefetch::<false>(ahead);
                 ahead = ahead.wrapping_add(place.ahead_step);
                 x = x.add(1);
-                panel = panel.add(WIDTH);
+                // After the last step it points beyond the panel.
+                panel = panel.wrapping_add(WIDTH);
             }
         }
         for (row, sums) in sums.into_iter().enumerate() {

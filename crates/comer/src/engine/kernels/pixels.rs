@@ -24,8 +24,8 @@ const PIXELS: usize = 96;
 /// Numbers of a cache line.
 pub(super) const LINE: usize = 16;
 
-/// Registers of a panel at most.
-pub(super) const REGISTERS: usize = 3;
+/// Registers of a panel at most. Browsers keep 15 registers on x86-64: with three, the sums of a tile would not stay in them.
+pub(super) const REGISTERS: usize = if cfg!(target_arch = "wasm32") { 2 } else { 3 };
 
 /// The registers of each panel of `columns` output channels. Four are two and two, not three and one.
 pub(super) fn panels(columns: usize, lanes: usize) -> impl Iterator<Item = Range<usize>> {
@@ -127,7 +127,7 @@ macro_rules! entries {
     };
 }
 
-// Tiles of so many pixels by three registers, or by two: 12 registers of 16, or 24 of 32.
+// Tiles of so many pixels by three registers, or by two: 12 registers of 16, or 24 of 32; in WebAssembly 8.
 #[cfg(target_arch = "x86_64")]
 entries!(AVX512, super::vector::Avx512, rows 8 12, enable "avx512f");
 #[cfg(target_arch = "x86_64")]
@@ -135,7 +135,7 @@ entries!(AVX2, super::vector::Avx2, rows 3 6, enable "avx2,fma");
 #[cfg(target_arch = "aarch64")]
 entries!(NEON, super::vector::Neon, rows 8 12, enable "neon");
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-entries!(SIMD128, super::vector::Simd128, rows 4 6);
+entries!(SIMD128, super::vector::Simd128, rows 3 4);
 entries!(PLAIN, super::vector::Plain, rows 4 6);
 
 /// All panels for some rows.
