@@ -6,7 +6,8 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(state) = read(bytes) {
-        state.check(&state).expect("a state has its own tensors");
+        // An error if there are moments of tensors that it does not have.
+        let _ = state.check(&state);
         let _ = state.check(&Checkpoint::default());
     }
 });
