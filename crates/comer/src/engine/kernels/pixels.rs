@@ -191,6 +191,19 @@ unsafe fn product_panel<V: Vector, const ROWS: usize, const COUNT: usize>(
                         }
                     }
                 }
+                if job.accumulate && stretch == 0 {
+                    // What the next panel adds to, or the first one for the next pixels.
+                    let next = (first + COUNT) * V::LANES;
+                    let ahead = match next < job.columns {
+                        true => COUNT * V::LANES,
+                        false => PIXELS * job.output_stride - first * V::LANES,
+                    };
+                    for r in 0..ROWS {
+                        for column in (0..REGISTERS * V::LANES).step_by(LINE) {
+                            V::prefetch(output.wrapping_add(r * job.output_stride + ahead + column));
+                        }
+                    }
+                }
                 let input = std::array::from_fn(|r| input.add(r.min(last) * job.input_stride));
                 tile.accumulate(input, depth.len(), weights);
                 tile.finish((stretch + 1 == stretches).then_some(job.floor));
