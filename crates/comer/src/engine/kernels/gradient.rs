@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use super::conv::{SCRATCH, TAPS, extent};
 use super::pixels::{LINE, REGISTERS, Tile, panels};
-use super::transforms::{self, POINTS, SIDE};
+use super::transforms::{self, POINTS, SIDE, SMALL_SIDE};
 use super::vector::{Plain, Vector};
 use super::winograd::{self, Pixels, Place, spaced, transform_gradient, transform_window};
 use super::{Buffer, Kernels};
@@ -41,7 +41,7 @@ pub(super) struct MatrixGradient {
     pub inputs: usize,
 }
 
-/// The gradient of a 3 x 3 convolution's weights.
+/// The gradient of the weights of a 3 x 3 or 5 x 5 convolution.
 pub(super) struct WinogradGradient {
     pub input: Pixels,
     pub depth: usize,
@@ -258,35 +258,13 @@ impl Kernels {
     /// If a slice is too short for the pixels.
     pub fn conv3x3_weight_grad(
         &self,
-        (input, input_stride): (&[f32], usize),
+        input: (&[f32], usize),
         depth: usize,
-        (gradient, gradient_stride): (&[f32], usize),
+        gradient: (&[f32], usize),
         columns: usize,
         sizes: &[(usize, usize)],
     ) -> Vec<f32> {
-        let area = |&(height, width): &(usize, usize)| height.saturating_mul(width);
-        let pixels = sizes.iter().map(area).fold(0, usize::saturating_add);
-        assert!(input.len() >= extent(pixels, input_stride, depth), "input too short");
-        assert!(gradient.len() >= extent(pixels, gradient_stride, columns), "gradient too short");
-        let zeros = vec![0.0; depth.max(columns)];
-        let pixels =
-            |values: &[f32], stride| Pixels { values: values.as_ptr(), stride, zeros: zeros.as_ptr() };
-        let job = WinogradGradient {
-            input: pixels(input, input_stride),
-            depth,
-            gradient: pixels(gradient, gradient_stride),
-            columns,
-            places: winograd::places(sizes, SIDE),
-        };
-        let lanes = self.pixels.lanes;
-        let stride = columns.next_multiple_of(lanes);
-        let scratch = POINTS * (window_stride() + self::gradient_stride(lanes));
-        let groups = job.places.len().div_ceil(TILES);
-        let length = POINTS * depth * stride;
-        let sums = self.sum_parts(groups, PART_GROUPS, length, scratch, |groups, sums, scratch| {
-            // SAFETY: as in `matmul_weight_grad`.
-            unsafe { (self.pixels.winograd_gradient)(&job, groups, sums, scratch) }
-        });
+        let (sums, stride) = self.winograd_sums(input, depth, gradient, columns, SIDE, sizes);
         let mut result = vec![0.0; columns * depth * TAPS];
         let taps = result.as_chunks_mut::<TAPS>().0;
         for k in 0..depth {
@@ -303,6 +281,64 @@ impl Kernels {
             }
         }
         result
+    }
+
+    /// The gradient of a 5 x 5 convolution's weights `[columns, depth, 5, 5]`, otherwise as [`Self::conv3x3_weight_grad`].
+    ///
+    /// # Panics
+    /// If a slice is too short for the pixels.
+    pub fn conv5x5_weight_grad(
+        &self,
+        input: (&[f32], usize),
+        depth: usize,
+        gradient: (&[f32], usize),
+        columns: usize,
+        sizes: &[(usize, usize)],
+    ) -> Vec<f32> {
+        let (sums, stride) = self.winograd_sums(input, depth, gradient, columns, SMALL_SIDE, sizes);
+        let taps =
+            (0..columns).flat_map(|column| (0..depth).map(move |k| (column, k))).flat_map(|(column, k)| {
+                let points = std::array::from_fn(|point| sums[(point * depth + k) * stride + column]);
+                transforms::weight_gradient_5x5(&points)
+            });
+        taps.collect()
+    }
+
+    /// The sums of products of transformed windows and gradients, `[points, depth, columns]`, and the distance between
+    /// rows of columns.
+    fn winograd_sums(
+        &self,
+        (input, input_stride): (&[f32], usize),
+        depth: usize,
+        (gradient, gradient_stride): (&[f32], usize),
+        columns: usize,
+        side: usize,
+        sizes: &[(usize, usize)],
+    ) -> (Buffer, usize) {
+        let area = |&(height, width): &(usize, usize)| height.saturating_mul(width);
+        let pixels = sizes.iter().map(area).fold(0, usize::saturating_add);
+        assert!(input.len() >= extent(pixels, input_stride, depth), "input too short");
+        assert!(gradient.len() >= extent(pixels, gradient_stride, columns), "gradient too short");
+        let zeros = vec![0.0; depth.max(columns)];
+        let pixels =
+            |values: &[f32], stride| Pixels { values: values.as_ptr(), stride, zeros: zeros.as_ptr() };
+        let job = WinogradGradient {
+            input: pixels(input, input_stride),
+            depth,
+            gradient: pixels(gradient, gradient_stride),
+            columns,
+            places: winograd::places(sizes, side),
+        };
+        let lanes = self.pixels.lanes;
+        let stride = columns.next_multiple_of(lanes);
+        let scratch = POINTS * (window_stride() + self::gradient_stride(lanes));
+        let groups = job.places.len().div_ceil(TILES);
+        let length = POINTS * depth * stride;
+        let sums = self.sum_parts(groups, PART_GROUPS, length, scratch, |groups, sums, scratch| {
+            // SAFETY: as in `matmul_weight_grad`.
+            unsafe { (self.pixels.winograd_gradient)(&job, groups, sums, scratch) }
+        });
+        (sums, stride)
     }
 
     /// The sum over parts of `length` of `count` rows, each of which adds to `sums` numbers, in order.

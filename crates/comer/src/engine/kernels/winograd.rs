@@ -338,57 +338,69 @@ unsafe fn sum_lanes<V: Vector, const S: usize>(
     }
 }
 
-/// `A y A^T` of a tile's 4 x 4 pixels for some channels, from the first on: the backward pass of [`transform_sums`].
+/// `A y A^T` of a tile's pixels for some channels, from the first on: the backward pass of [`transform_sums`].
 #[inline(always)]
 pub(super) unsafe fn transform_gradient<V: Vector>(
     gradient: &Pixels,
     place: &Place,
     columns: Range<usize>,
-    (to, stride): (*mut f32, usize),
+    to: (*mut f32, usize),
 ) {
-    let mut pixels = [[gradient.zeros; SIDE]; SIDE];
-    for i in 0..SIDE.min(place.height - place.y) {
-        for j in 0..SIDE.min(place.width - place.x) {
+    // SAFETY: the caller vouches for the pixels: each has the channels `columns`, and so have the zeros.
+    unsafe {
+        if place.reach == (WINDOW - SMALL_SIDE) / 2 {
+            gradient_channels::<V, SMALL_SIDE>(&tile_pixels(gradient, place), columns, to);
+        } else {
+            gradient_channels::<V, SIDE>(&tile_pixels(gradient, place), columns, to);
+        }
+    }
+}
+
+/// The pixels of a tile, or zeros where it has none.
+#[inline(always)]
+fn tile_pixels<const S: usize>(gradient: &Pixels, place: &Place) -> [[*const f32; S]; S] {
+    let mut pixels = [[gradient.zeros; S]; S];
+    for i in 0..S.min(place.height - place.y) {
+        for j in 0..S.min(place.width - place.x) {
             let pixel = place.start + (place.y + i) * place.width + place.x + j;
             pixels[i][j] = gradient.values.wrapping_add(pixel * gradient.stride);
         }
     }
-    // SAFETY: the caller vouches for the pixels: each has the channels `columns`, and so have the zeros.
-    unsafe { gradient_channels::<V>(&pixels, columns, to, stride) }
+    pixels
 }
 
 #[inline(always)]
-unsafe fn gradient_channels<V: Vector>(
-    pixels: &[[*const f32; SIDE]; SIDE],
+unsafe fn gradient_channels<V: Vector, const S: usize>(
+    pixels: &[[*const f32; S]; S],
     channels: Range<usize>,
-    to: *mut f32,
-    stride: usize,
+    (to, stride): (*mut f32, usize),
 ) {
     let whole = channels.len() / V::LANES * V::LANES;
     // SAFETY: the caller vouches for the channels behind every pointer and after `to`.
     unsafe {
         for c in (0..whole).step_by(V::LANES) {
-            gradient_lanes::<V>(pixels, channels.start + c, to.add(c), stride);
+            gradient_lanes::<V, S>(pixels, channels.start + c, to.add(c), stride);
         }
         if V::LANES > 1 && whole < channels.len() {
-            gradient_channels::<V::Rest>(pixels, channels.start + whole..channels.end, to.add(whole), stride);
+            let rest = channels.start + whole..channels.end;
+            gradient_channels::<V::Rest, S>(pixels, rest, (to.add(whole), stride));
         }
     }
 }
 
 #[inline(always)]
-unsafe fn gradient_lanes<V: Vector>(
-    pixels: &[[*const f32; SIDE]; SIDE],
+unsafe fn gradient_lanes<V: Vector, const S: usize>(
+    pixels: &[[*const f32; S]; S],
     channel: usize,
     to: *mut f32,
     stride: usize,
 ) {
     // SAFETY: the caller vouches for `V::LANES` channels from `channel` on behind every pointer and after `to`.
     unsafe {
-        let mut half = [[V::splat(0.0); SIDE]; WINDOW];
-        for j in 0..SIDE {
-            let mut column = [V::splat(0.0); SIDE];
-            for i in 0..SIDE {
+        let mut half = [[V::splat(0.0); S]; WINDOW];
+        for j in 0..S {
+            let mut column = [V::splat(0.0); S];
+            for i in 0..S {
                 column[i] = V::load(pixels[i][j].add(channel));
             }
             let column = gradient_line(column);
