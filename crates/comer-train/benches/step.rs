@@ -5,12 +5,14 @@
 //!
 //! - `--batches FILE`: the sizes of real batches, written by `benches/pytorch_step.py`, each once
 //! - `--threads N`, `--rounds N`
+//! - `--isa avx2`: the instruction set of the convolutions
 //! - `--layers 8`: layers per block, with batches of the bundled model's recipe
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
 use std::time::{Duration, Instant};
 
 use comer::internal::config::BLOCKS;
+use comer::internal::engine::kernels::Isa;
 use comer::internal::weights::Weights;
 use comer::internal::{ModelConfig, ModelFile, TokenId, Vocab};
 use comer_testing::cpu_time;
@@ -39,6 +41,10 @@ fn main() {
     let number =
         |name: &str| option(name).map(|text| text.parse::<usize>().expect("a whole number after the option"));
     let rounds = number("--rounds").unwrap_or(3);
+    if let Some(name) = option("--isa") {
+        let isa = Isa::from_name(&name).unwrap_or_else(|| panic!("no instruction set {name} here"));
+        assert!(isa.choose(), "the first choice");
+    }
     let mut config = ModelConfig::default();
     let batches: &[[usize; 4]] = match number("--layers") {
         Some(layers) => {
@@ -129,6 +135,7 @@ fn measure(model: &ModelFile, shape: [usize; 4], threads: usize, rounds: usize) 
         lap(1);
         net.backward(&tape, &gradient);
         lap(2);
+        drop(tape);
         step(&model.config, &mut weights, &mut optimizer, &batch);
         lap(3);
     }

@@ -1,15 +1,17 @@
 //! Conversions between f32 and the 16-bit formats that weights are stored in.
 
-/// Widens an IEEE half.
+/// Widens an IEEE half. Without branches or calls, so that compilers use vectors: model files have millions of them.
+#[inline]
 pub fn f16_to_f32(bits: u16) -> f32 {
-    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
-    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));
-    match exponent {
-        0 => sign * fraction * 2f32.powi(-24),
-        0x1f if fraction == 0.0 => sign * f32::INFINITY,
-        0x1f => f32::NAN,
-        _ => sign * (1.0 + fraction / 1024.0) * 2f32.powi(exponent - 15),
-    }
+    const INFINITY: u32 = 0x7c00;
+    const LEAST_NORMAL: u32 = 0x0400;
+    let (sign, magnitude) = (u32::from(bits & 0x8000) << 16, u32::from(bits & 0x7fff));
+    // The exponent moves from a bias of 15 to one of 127; that of infinity and NaN is all ones in both.
+    let normal = (magnitude << 13) + (112 << 23);
+    let endless = magnitude << 13 | 0x7f80_0000;
+    let subnormal = (magnitude as f32 * 2f32.powi(-24)).to_bits();
+    let value = if magnitude < LEAST_NORMAL { subnormal } else { normal };
+    f32::from_bits(sign | if magnitude >= INFINITY { endless } else { value })
 }
 
 /// Rounds to the nearest IEEE half, ties to even.
@@ -50,6 +52,23 @@ pub fn bf16_to_f32(bits: u16) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_half_is_its_definition() {
+        for bits in 0..=u16::MAX {
+            let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+            let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));
+            let expected = match exponent {
+                0 => sign * fraction * 2f32.powi(-24),
+                0x1f if fraction == 0.0 => sign * f32::INFINITY,
+                0x1f => f32::NAN,
+                _ => sign * (1.0 + fraction / 1024.0) * 2f32.powi(exponent - 15),
+            };
+            let found = f16_to_f32(bits);
+            let both_nan = found.is_nan() && expected.is_nan();
+            assert!(both_nan || found.to_bits() == expected.to_bits(), "{bits:#x}: {found}, {expected}");
+        }
+    }
 
     #[test]
     fn known_halves() {

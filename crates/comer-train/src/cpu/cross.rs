@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use self::norm::Head;
 use super::attention::{Heads, Rows, scale_rows, softmax_rows, softmax_rows_backward, with_dropout};
+use super::buffer::Buffer;
 use super::decoder_batch::{DecoderBatch, Sequence, Site};
 use super::densenet::NormStatistics;
 use super::linear::{Linear, add};
@@ -53,7 +54,7 @@ struct RefinementTape {
     /// The input of the norm.
     values: Vec<f32>,
     /// The activations between the convolutions.
-    hidden: Vec<f32>,
+    hidden: Buffer,
 }
 
 /// The gradients of the inputs.

@@ -130,18 +130,19 @@ impl PackedConv {
 
 /// The weights of a 5 x 5 convolution with zeros around the picture, and a bias for each output channel.
 #[derive(Clone, Debug)]
-pub(crate) struct PackedConv5x5(PackedConv);
+pub struct PackedConv5x5(PackedConv);
 
 impl PackedConv5x5 {
-    /// Packs weights `[out, in, 5, 5]` with an output channel for each number of the bias.
-    ///
-    /// # Panics
-    /// If there are not as many weights.
-    pub(crate) fn from_rows(kernels: &Kernels, weights: &[f32], bias: &[f32]) -> Self {
+    /// Packs the convolution whose weight from channel `k` to `column` is `taps(column, k)`, row by row.
+    pub fn new(
+        kernels: &Kernels,
+        bias: &[f32],
+        depth: usize,
+        taps: impl Fn(usize, usize) -> [f32; 25],
+    ) -> Self {
         let (columns, lanes) = (bias.len(), kernels.pixels.lanes);
-        let depth = weights.len().checked_div(columns * 25).unwrap_or(0);
-        assert_eq!(weights.len(), columns * depth * 25, "weights of {columns} channels");
-        let points: Vec<_> = weights.as_chunks().0.iter().map(transforms::transform_weights_5x5).collect();
+        let points = (0..columns * depth).map(|index| taps(index / depth, index % depth));
+        let points: Vec<_> = points.map(|taps| transforms::transform_weights_5x5(&taps)).collect();
         let (mut values, stride) = (Buffer::default(), depth * columns.next_multiple_of(lanes));
         for (point, values) in values.at_least(POINTS * stride).chunks_exact_mut(stride.max(1)).enumerate() {
             let weight = |column: usize, k: usize| points[column * depth + k][point];
@@ -151,6 +152,17 @@ impl PackedConv5x5 {
         zeros.at_least(depth).fill(0.0);
         let (algorithm, side, bias) = (Algorithm::Winograd, SMALL_SIDE, padded_bias(bias, lanes));
         Self(PackedConv { algorithm, columns, depth, lanes, side, values, bias, zeros })
+    }
+
+    /// Packs weights `[out, in, 5, 5]` with an output channel for each number of the bias.
+    ///
+    /// # Panics
+    /// If there are not as many weights.
+    pub fn from_rows(kernels: &Kernels, weights: &[f32], bias: &[f32]) -> Self {
+        let depth = weights.len().checked_div(bias.len() * 25).unwrap_or(0);
+        assert_eq!(weights.len(), bias.len() * depth * 25, "weights of {} channels", bias.len());
+        let taps = weights.as_chunks::<25>().0;
+        Self::new(kernels, bias, depth, |column, k| taps[column * depth + k])
     }
 }
 
@@ -297,7 +309,10 @@ impl Kernels {
     }
 
     /// A 5 x 5 convolution, otherwise as [`Self::conv3x3`].
-    pub(crate) fn conv5x5(
+    ///
+    /// # Panics
+    /// As [`Self::conv3x3`].
+    pub fn conv5x5(
         &self,
         weights: &PackedConv5x5,
         input: (&[f32], usize),

@@ -12,8 +12,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::conv::{SCRATCH, TAPS, extent};
-use super::pixels::{REGISTERS, Tile, panels};
-use super::transforms::{self, POINTS, SIDE};
+use super::pixels::{LINE, REGISTERS, Tile, panels};
+use super::transforms::{self, POINTS, SIDE, SMALL_SIDE};
 use super::vector::{Plain, Vector};
 use super::winograd::{self, Pixels, Place, spaced, transform_gradient, transform_window};
 use super::{Buffer, Kernels};
@@ -30,17 +30,18 @@ const DEPTH: usize = 24;
 /// Groups of tiles of a part.
 const PART_GROUPS: usize = 12;
 
-/// The gradient of a matrix from rows of inputs and the gradients of as many rows of outputs.
+/// The gradient of a matrix from rows of inputs and the gradients of as many rows of outputs. The inputs, which are many,
+/// are packed into panels; the few outputs stay in the first cache and are broadcast.
 pub(super) struct MatrixGradient {
-    pub input: *const f32,
-    pub input_stride: usize,
-    pub depth: usize,
     pub gradient: *const f32,
     pub gradient_stride: usize,
-    pub columns: usize,
+    pub outputs: usize,
+    pub input: *const f32,
+    pub input_stride: usize,
+    pub inputs: usize,
 }
 
-/// The gradient of a 3 x 3 convolution's weights.
+/// The gradient of the weights of a 3 x 3 or 5 x 5 convolution.
 pub(super) struct WinogradGradient {
     pub input: Pixels,
     pub depth: usize,
@@ -54,7 +55,7 @@ unsafe impl Sync for MatrixGradient {}
 // SAFETY: as above.
 unsafe impl Sync for WinogradGradient {}
 
-/// Adds the sums over some rows to `sums`, `[depth, columns]` with the columns in whole registers.
+/// Adds the sums over some rows to `sums`, `[outputs, inputs]` with the inputs in whole registers.
 #[inline(always)]
 pub(super) unsafe fn matrix_part<V: Vector, const THREE: usize, const TWO: usize>(
     job: &MatrixGradient,
@@ -64,7 +65,7 @@ pub(super) unsafe fn matrix_part<V: Vector, const THREE: usize, const TWO: usize
 ) {
     for first in rows.clone().step_by(ROWS) {
         let rows = first..rows.end.min(first + ROWS);
-        for panel in panels(job.columns, V::LANES) {
+        for panel in panels(job.inputs, V::LANES) {
             // SAFETY: the caller vouches for the job, the instruction set, the sums and the scratch space.
             unsafe {
                 match panel.len() {
@@ -86,23 +87,35 @@ unsafe fn matrix_panel<V: Vector, const HEIGHT: usize, const COUNT: usize>(
     scratch: *mut f32,
 ) {
     let (first, width) = (panel * V::LANES, COUNT * V::LANES);
-    let stride = job.columns.next_multiple_of(V::LANES);
-    let count = width.min(job.columns - first);
-    // SAFETY: the caller vouches for the job: `depth` and `columns` numbers in each row; the scratch space has a row of
+    let stride = job.inputs.next_multiple_of(V::LANES);
+    let count = width.min(job.inputs - first);
+    // What the next panel packs, or the first one of the next rows.
+    let ahead = match first + width < job.inputs {
+        true => width,
+        false => (ROWS * job.input_stride).wrapping_sub(first),
+    };
+    // SAFETY: the caller vouches for the job: `inputs` and `outputs` numbers in each row; the scratch space has a row of
     // `REGISTERS` registers for each of them.
     unsafe {
         for (index, row) in rows.clone().enumerate() {
-            let from = job.gradient.add(row * job.gradient_stride + first);
+            let from = job.input.add(row * job.input_stride + first);
             let to = scratch.add(index * width);
-            std::ptr::copy_nonoverlapping(from, to, count);
-            for column in count..width {
-                *to.add(column) = 0.0;
+            for column in (0..REGISTERS * V::LANES).step_by(LINE) {
+                V::prefetch(from.wrapping_add(ahead + column));
+            }
+            if count == width {
+                for i in 0..COUNT {
+                    V::load(from.add(i * V::LANES)).store(to.add(i * V::LANES));
+                }
+            } else {
+                std::ptr::copy_nonoverlapping(from, to, count);
+                std::ptr::write_bytes(to.add(count), 0, width - count);
             }
         }
-        let input = job.input.add(rows.start * job.input_stride);
+        let gradient = job.gradient.add(rows.start * job.gradient_stride);
         sum_panel::<V, HEIGHT, COUNT>(
-            (input, job.input_stride, rows.len()),
-            job.depth,
+            (gradient, job.gradient_stride, rows.len()),
+            job.outputs,
             scratch,
             (sums.add(first), stride),
         );
@@ -175,11 +188,9 @@ unsafe fn winograd_panel<V: Vector, const HEIGHT: usize, const COUNT: usize>(
     let stride = job.columns.next_multiple_of(V::LANES);
     let columns = first..job.columns.min(first + width);
     let windows = scratch.wrapping_add(POINTS * gradient_stride(V::LANES));
+    // Columns past the last are whatever the scratch space holds; nobody reads their sums.
     // SAFETY: the caller vouches for the job, the instruction set, the sums and the scratch space.
     unsafe {
-        if columns.len() < width {
-            std::ptr::write_bytes(scratch, 0, POINTS * gradient_stride(V::LANES));
-        }
         for (index, place) in places.iter().enumerate() {
             let to = (scratch.add(index * width), gradient_stride(V::LANES));
             transform_gradient::<V>(&job.gradient, place, columns.clone(), to);
@@ -222,25 +233,21 @@ impl Kernels {
         assert!(input.len() >= extent(rows, input_stride, depth), "input too short");
         assert!(gradient.len() >= extent(rows, gradient_stride, columns), "gradient too short");
         let job = MatrixGradient {
-            input: input.as_ptr(),
-            input_stride,
-            depth,
             gradient: gradient.as_ptr(),
             gradient_stride,
-            columns,
+            outputs: columns,
+            input: input.as_ptr(),
+            input_stride,
+            inputs: depth,
         };
-        let stride = columns.next_multiple_of(self.pixels.lanes);
+        let stride = depth.next_multiple_of(self.pixels.lanes);
         let scratch = ROWS * REGISTERS * self.pixels.lanes;
-        let sums = self.sum_parts(rows, PART_ROWS, depth * stride, scratch, |rows, sums, scratch| {
+        let sums = self.sum_parts(rows, PART_ROWS, columns * stride, scratch, |rows, sums, scratch| {
             // SAFETY: the lengths were checked above, and `pixels` exist only where their instruction set does.
             unsafe { (self.pixels.matrix_gradient)(&job, rows, sums, scratch) }
         });
-        let mut result = vec![0.0; columns * depth];
-        for (column, row) in result.chunks_exact_mut(depth.max(1)).enumerate() {
-            for (k, value) in row.iter_mut().enumerate() {
-                *value = sums[k * stride + column];
-            }
-        }
+        let mut result = Vec::with_capacity(columns * depth);
+        sums.chunks_exact(stride.max(1)).for_each(|row| result.extend_from_slice(&row[..depth]));
         result
     }
 
@@ -251,35 +258,13 @@ impl Kernels {
     /// If a slice is too short for the pixels.
     pub fn conv3x3_weight_grad(
         &self,
-        (input, input_stride): (&[f32], usize),
+        input: (&[f32], usize),
         depth: usize,
-        (gradient, gradient_stride): (&[f32], usize),
+        gradient: (&[f32], usize),
         columns: usize,
         sizes: &[(usize, usize)],
     ) -> Vec<f32> {
-        let area = |&(height, width): &(usize, usize)| height.saturating_mul(width);
-        let pixels = sizes.iter().map(area).fold(0, usize::saturating_add);
-        assert!(input.len() >= extent(pixels, input_stride, depth), "input too short");
-        assert!(gradient.len() >= extent(pixels, gradient_stride, columns), "gradient too short");
-        let zeros = vec![0.0; depth.max(columns)];
-        let pixels =
-            |values: &[f32], stride| Pixels { values: values.as_ptr(), stride, zeros: zeros.as_ptr() };
-        let job = WinogradGradient {
-            input: pixels(input, input_stride),
-            depth,
-            gradient: pixels(gradient, gradient_stride),
-            columns,
-            places: winograd::places(sizes, SIDE),
-        };
-        let lanes = self.pixels.lanes;
-        let stride = columns.next_multiple_of(lanes);
-        let scratch = POINTS * (window_stride() + self::gradient_stride(lanes));
-        let groups = job.places.len().div_ceil(TILES);
-        let length = POINTS * depth * stride;
-        let sums = self.sum_parts(groups, PART_GROUPS, length, scratch, |groups, sums, scratch| {
-            // SAFETY: as in `matmul_weight_grad`.
-            unsafe { (self.pixels.winograd_gradient)(&job, groups, sums, scratch) }
-        });
+        let (sums, stride) = self.winograd_sums(input, depth, gradient, columns, SIDE, sizes);
         let mut result = vec![0.0; columns * depth * TAPS];
         let taps = result.as_chunks_mut::<TAPS>().0;
         for k in 0..depth {
@@ -296,6 +281,64 @@ impl Kernels {
             }
         }
         result
+    }
+
+    /// The gradient of a 5 x 5 convolution's weights `[columns, depth, 5, 5]`, otherwise as [`Self::conv3x3_weight_grad`].
+    ///
+    /// # Panics
+    /// If a slice is too short for the pixels.
+    pub fn conv5x5_weight_grad(
+        &self,
+        input: (&[f32], usize),
+        depth: usize,
+        gradient: (&[f32], usize),
+        columns: usize,
+        sizes: &[(usize, usize)],
+    ) -> Vec<f32> {
+        let (sums, stride) = self.winograd_sums(input, depth, gradient, columns, SMALL_SIDE, sizes);
+        let taps =
+            (0..columns).flat_map(|column| (0..depth).map(move |k| (column, k))).flat_map(|(column, k)| {
+                let points = std::array::from_fn(|point| sums[(point * depth + k) * stride + column]);
+                transforms::weight_gradient_5x5(&points)
+            });
+        taps.collect()
+    }
+
+    /// The sums of products of transformed windows and gradients, `[points, depth, columns]`, and the distance between
+    /// rows of columns.
+    fn winograd_sums(
+        &self,
+        (input, input_stride): (&[f32], usize),
+        depth: usize,
+        (gradient, gradient_stride): (&[f32], usize),
+        columns: usize,
+        side: usize,
+        sizes: &[(usize, usize)],
+    ) -> (Buffer, usize) {
+        let area = |&(height, width): &(usize, usize)| height.saturating_mul(width);
+        let pixels = sizes.iter().map(area).fold(0, usize::saturating_add);
+        assert!(input.len() >= extent(pixels, input_stride, depth), "input too short");
+        assert!(gradient.len() >= extent(pixels, gradient_stride, columns), "gradient too short");
+        let zeros = vec![0.0; depth.max(columns)];
+        let pixels =
+            |values: &[f32], stride| Pixels { values: values.as_ptr(), stride, zeros: zeros.as_ptr() };
+        let job = WinogradGradient {
+            input: pixels(input, input_stride),
+            depth,
+            gradient: pixels(gradient, gradient_stride),
+            columns,
+            places: winograd::places(sizes, side),
+        };
+        let lanes = self.pixels.lanes;
+        let stride = columns.next_multiple_of(lanes);
+        let scratch = POINTS * (window_stride() + self::gradient_stride(lanes));
+        let groups = job.places.len().div_ceil(TILES);
+        let length = POINTS * depth * stride;
+        let sums = self.sum_parts(groups, PART_GROUPS, length, scratch, |groups, sums, scratch| {
+            // SAFETY: as in `matmul_weight_grad`.
+            unsafe { (self.pixels.winograd_gradient)(&job, groups, sums, scratch) }
+        });
+        (sums, stride)
     }
 
     /// The sum over parts of `length` of `count` rows, each of which adds to `sums` numbers, in order.

@@ -25,8 +25,7 @@ use rayon::prelude::*;
 
 pub use block::BLOCK;
 pub use buffer::Buffer;
-pub(crate) use conv::PackedConv5x5;
-pub use conv::{Algorithm, PackedConv, PackedMatrix};
+pub use conv::{Algorithm, PackedConv, PackedConv5x5, PackedMatrix};
 
 /// The instruction set that [`Kernels::detect`] is to find.
 static CHOSEN: OnceLock<Isa> = OnceLock::new();

@@ -183,7 +183,7 @@ proptest! {
 }
 
 #[test]
-fn convolutions_of_5_x_5_are_the_sums_written_out() {
+fn convolutions_of_5_x_5_and_their_gradients_are_the_sums_written_out() {
     let shapes = [
         (&[(1, 1)][..], 1, 1),
         (&[(4, 6), (4, 6)], 16, 32),
@@ -200,6 +200,10 @@ fn convolutions_of_5_x_5_are_the_sums_written_out() {
             let mut output = vec![9.0; count * output_stride];
             let (from, to) = ((&input[..], input_stride), (&mut output[..], output_stride));
             kernels.conv5x5(&packed, from, sizes, Activation::Relu, to);
+            let gradient = noise(count * output_stride, 4);
+            let found_gradient =
+                kernels.conv5x5_weight_grad(from, depth, (&gradient, output_stride), columns, sizes);
+            let mut expected_gradient = vec![0f64; weights.len()];
             let mut start = 0;
             for &(height, width) in sizes {
                 for (pixel, column) in
@@ -216,8 +220,10 @@ fn convolutions_of_5_x_5_are_the_sums_written_out() {
                         if (2..height + 2).contains(&y) && (2..width + 2).contains(&x) {
                             let from = (start + (y - 2) * width + x - 2) * input_stride;
                             for k in 0..depth {
-                                sum += f64::from(input[from + k])
-                                    * f64::from(weights[(column * depth + k) * 25 + tap]);
+                                let index = (column * depth + k) * 25 + tap;
+                                sum += f64::from(input[from + k]) * f64::from(weights[index]);
+                                expected_gradient[index] += f64::from(input[from + k])
+                                    * f64::from(gradient[(start + pixel) * output_stride + column]);
                             }
                         }
                     }
@@ -225,6 +231,10 @@ fn convolutions_of_5_x_5_are_the_sums_written_out() {
                     assert_close(found, sum.max(0.0), 25 * depth, &what);
                 }
                 start += height * width;
+            }
+            for (index, (&found, &expected)) in found_gradient.iter().zip(&expected_gradient).enumerate() {
+                let what = format!("{:?} {sizes:?} gradient {index}", kernels.isa());
+                assert!((f64::from(found) - expected).abs() <= 2e-4, "{what}: {found}, {expected}");
             }
         }
     }

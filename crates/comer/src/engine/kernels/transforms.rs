@@ -68,11 +68,21 @@ pub(super) unsafe fn sum_line<V: Vector, const S: usize>(m: [V; WINDOW]) -> [V; 
     }
 }
 
-/// `A y` of one line.
+/// `A y` of one line, for tiles of the side `S`: [`SIDE`] or [`SMALL_SIDE`].
 #[inline(always)]
-pub(super) unsafe fn gradient_line<V: Vector>(y: [V; SIDE]) -> [V; WINDOW] {
+pub(super) unsafe fn gradient_line<V: Vector, const S: usize>(y: [V; S]) -> [V; WINDOW] {
     // SAFETY: the caller vouches for the instruction set.
     unsafe {
+        if S == SMALL_SIDE {
+            return [
+                y[0],
+                y[0].mul_add(y[1], V::splat(A)),
+                y[0].mul_add(y[1], V::splat(-A)),
+                y[0].mul_add(y[1], V::splat(B)),
+                y[0].mul_add(y[1], V::splat(-B)),
+                y[1],
+            ];
+        }
         let (even_a, odd_a) = (y[0].mul_add(y[2], V::splat(A2)), y[1].mul_add(y[3], V::splat(A2)));
         let (even_b, odd_b) = (y[0].mul_add(y[2], V::splat(B2)), y[1].mul_add(y[3], V::splat(B2)));
         [
@@ -181,4 +191,33 @@ fn weight_line_of_5(g: [f32; 5]) -> [f32; WINDOW] {
     let even_b = (g[0] + B2 * g[2] + B2 * B2 * g[4]) * NORM_B;
     let (odd_a, odd_b) = ((g[1] + A2 * g[3]) * A * NORM_A, (g[1] + B2 * g[3]) * B * NORM_B);
     [g[0], even_a + odd_a, even_a - odd_a, even_b + odd_b, even_b - odd_b, g[4]]
+}
+
+/// `G^T u G`: the gradient of 5 x 5 weights from that of [`transform_weights_5x5`].
+pub(super) fn weight_gradient_5x5(points: &[f32; POINTS]) -> [f32; 25] {
+    let mut rows = [[0.0; WINDOW]; 5];
+    for x in 0..WINDOW {
+        let column = weight_gradient_line_of_5(std::array::from_fn(|y| points[y * WINDOW + x]));
+        for y in 0..5 {
+            rows[y][x] = column[y];
+        }
+    }
+    let mut weights = [0.0; 25];
+    for y in 0..5 {
+        weights[5 * y..][..5].copy_from_slice(&weight_gradient_line_of_5(rows[y]));
+    }
+    weights
+}
+
+/// `G^T u` of one line of 5 weights.
+fn weight_gradient_line_of_5(u: [f32; WINDOW]) -> [f32; 5] {
+    let (even_a, odd_a) = ((u[1] + u[2]) * NORM_A, (u[1] - u[2]) * A * NORM_A);
+    let (even_b, odd_b) = ((u[3] + u[4]) * NORM_B, (u[3] - u[4]) * B * NORM_B);
+    [
+        u[0] + even_a + even_b,
+        odd_a + odd_b,
+        A2 * even_a + B2 * even_b,
+        A2 * odd_a + B2 * odd_b,
+        u[5] + A2 * A2 * even_a + B2 * B2 * even_b,
+    ]
 }

@@ -1,6 +1,6 @@
 //! One SIMD register of f32 on every instruction set: what the picture kernels' inner loops are written in.
 //!
-//! `f32` itself is a register of one lane, for the channels that are left over. [`Plain`] runs where nothing better is
+//! `f32` itself is a register of one lane, the last for the channels that are left over. [`Plain`] runs where nothing better is
 //! found and is the oracle of the others in tests.
 
 /// A register of [`Self::LANES`] numbers.
@@ -9,6 +9,8 @@
 /// All are inlined into entry points that enable the instruction set.
 pub(super) trait Vector: Copy {
     const LANES: usize;
+    /// A narrower register, for the numbers that do not fill this one.
+    type Rest: Vector;
 
     unsafe fn splat(value: f32) -> Self;
     unsafe fn load(from: *const f32) -> Self;
@@ -27,6 +29,7 @@ pub(super) trait Vector: Copy {
 
 impl Vector for f32 {
     const LANES: usize = 1;
+    type Rest = f32;
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
@@ -84,6 +87,7 @@ impl Plain {
 
 impl Vector for Plain {
     const LANES: usize = 4;
+    type Rest = f32;
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
@@ -131,7 +135,7 @@ impl Vector for Plain {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_feature = "simd128"))]
 /// Defines a register from the set's own functions; `$mul_add(sum, a, b)`, `$max(floor, x)`.
 macro_rules! register {
-    ($(#[$doc:meta])* $name:ident: $register:ty, $lanes:literal,
+    ($(#[$doc:meta])* $name:ident: $register:ty, $lanes:literal then $rest:ty,
      $load:expr, $store:expr, $splat:expr, $add:expr, $sub:expr, $mul:expr, $mul_add:expr, $max:expr
      $(, $prefetch:item)?) => {
         $(#[$doc])*
@@ -142,6 +146,7 @@ macro_rules! register {
         #[allow(unused_unsafe, reason = "some of WebAssembly's functions are safe, the others' are not")]
         impl Vector for $name {
             const LANES: usize = $lanes;
+            type Rest = $rest;
 
             #[inline(always)]
             unsafe fn splat(value: f32) -> Self {
@@ -207,7 +212,7 @@ mod x86 {
 
     register!(
         /// A register of AVX2, with FMA.
-        Avx2: __m256, 8,
+        Avx2: __m256, 8 then f32,
         _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_mul_ps,
         fmadd_256, _mm256_max_ps,
         #[inline(always)]
@@ -218,7 +223,7 @@ mod x86 {
 
     register!(
         /// A register of AVX-512.
-        Avx512: __m512, 16,
+        Avx512: __m512, 16 then Avx2,
         _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_mul_ps,
         fmadd_512, _mm512_max_ps,
         #[inline(always)]
@@ -257,7 +262,7 @@ mod arm {
 
     register!(
         /// A register of NEON.
-        Neon: float32x4_t, 4,
+        Neon: float32x4_t, 4 then f32,
         vld1q_f32, vst1q_f32, vdupq_n_f32, vaddq_f32, vsubq_f32, vmulq_f32, vfmaq_f32, vmaxq_f32
     );
 }
@@ -273,7 +278,7 @@ mod wasm {
 
     register!(
         /// A register of WebAssembly.
-        Simd128: v128, 4,
+        Simd128: v128, 4 then f32,
         load, store, f32x4_splat, f32x4_add, f32x4_sub, f32x4_mul,
         mul_add, f32x4_pmax
     );

@@ -215,14 +215,25 @@ pub(super) unsafe fn transform_window<V: Vector>(
             }
         }
     }
-    let whole = depth.len() / V::LANES * V::LANES;
     // SAFETY: the caller vouches for the pixels: each has the channels `depth`, and so have the zeros.
+    unsafe { window_channels::<V>(&pixels, depth, to, stride) }
+}
+
+#[inline(always)]
+unsafe fn window_channels<V: Vector>(
+    pixels: &[[*const f32; WINDOW]; WINDOW],
+    channels: Range<usize>,
+    to: *mut f32,
+    stride: usize,
+) {
+    let whole = channels.len() / V::LANES * V::LANES;
+    // SAFETY: the caller vouches for the channels behind every pointer and after `to`.
     unsafe {
         for c in (0..whole).step_by(V::LANES) {
-            window_lanes::<V>(&pixels, depth.start + c, to.add(c), stride);
+            window_lanes::<V>(pixels, channels.start + c, to.add(c), stride);
         }
-        for c in whole..depth.len() {
-            window_lanes::<f32>(&pixels, depth.start + c, to.add(c), stride);
+        if V::LANES > 1 && whole < channels.len() {
+            window_channels::<V::Rest>(pixels, channels.start + whole..channels.end, to.add(whole), stride);
         }
     }
 }
@@ -267,29 +278,26 @@ unsafe fn transform_sums<V: Vector, const S: usize>(
 ) {
     let stride = sum_stride(V::LANES);
     let count = width.min(job.columns - first);
-    let whole = count / V::LANES * V::LANES;
     // SAFETY: the caller vouches for the job: `columns` numbers for each pixel of the output, and as many of the bias.
+    unsafe { sum_channels::<V, S>(job, place, (sums, stride), first..first + count) }
+}
+
+#[inline(always)]
+unsafe fn sum_channels<V: Vector, const S: usize>(
+    job: &Winograd,
+    place: &Place,
+    (sums, stride): (*const f32, usize),
+    channels: Range<usize>,
+) {
+    let whole = channels.len() / V::LANES * V::LANES;
+    // SAFETY: the caller vouches for the job and the channels of the sums.
     unsafe {
-        let output = job.output.add((place.start + place.y * place.width + place.x) * job.output_stride);
         for c in (0..whole).step_by(V::LANES) {
-            sum_lanes::<V, S>(
-                job,
-                place,
-                sums.add(c),
-                stride,
-                job.bias.add(first + c),
-                output.add(first + c),
-            );
+            sum_lanes::<V, S>(job, place, sums.add(c), stride, channels.start + c);
         }
-        for c in whole..count {
-            sum_lanes::<f32, S>(
-                job,
-                place,
-                sums.add(c),
-                stride,
-                job.bias.add(first + c),
-                output.add(first + c),
-            );
+        if V::LANES > 1 && whole < channels.len() {
+            let rest = channels.start + whole..channels.end;
+            sum_channels::<V::Rest, S>(job, place, (sums.add(whole), stride), rest);
         }
     }
 }
@@ -300,11 +308,12 @@ unsafe fn sum_lanes<V: Vector, const S: usize>(
     place: &Place,
     sums: *const f32,
     stride: usize,
-    bias: *const f32,
-    output: *mut f32,
+    channel: usize,
 ) {
-    // SAFETY: the caller vouches for `V::LANES` channels behind every pointer.
+    // SAFETY: the caller vouches for the job and for `V::LANES` channels from `channel` on in it and in the sums.
     unsafe {
+        let pixel = place.start + place.y * place.width + place.x;
+        let output = job.output.add(pixel * job.output_stride + channel);
         let mut half = [[V::splat(0.0); WINDOW]; S];
         for j in 0..WINDOW {
             let mut column = [V::splat(0.0); WINDOW];
@@ -316,7 +325,7 @@ unsafe fn sum_lanes<V: Vector, const S: usize>(
                 half[i][j] = column[i];
             }
         }
-        let (bias, floor) = (V::load(bias), V::splat(job.floor));
+        let (bias, floor) = (V::load(job.bias.add(channel)), V::splat(job.floor));
         for i in 0..S.min(place.height - place.y) {
             let row = sum_line::<V, S>(half[i]);
             for j in 0..S {
@@ -329,46 +338,69 @@ unsafe fn sum_lanes<V: Vector, const S: usize>(
     }
 }
 
-/// `A y A^T` of a tile's 4 x 4 pixels for some channels, from the first on: the backward pass of [`transform_sums`].
+/// `A y A^T` of a tile's pixels for some channels, from the first on: the backward pass of [`transform_sums`].
 #[inline(always)]
 pub(super) unsafe fn transform_gradient<V: Vector>(
     gradient: &Pixels,
     place: &Place,
     columns: Range<usize>,
-    (to, stride): (*mut f32, usize),
+    to: (*mut f32, usize),
 ) {
-    let mut pixels = [[gradient.zeros; SIDE]; SIDE];
-    for i in 0..SIDE.min(place.height - place.y) {
-        for j in 0..SIDE.min(place.width - place.x) {
+    // SAFETY: the caller vouches for the pixels: each has the channels `columns`, and so have the zeros.
+    unsafe {
+        if place.reach == (WINDOW - SMALL_SIDE) / 2 {
+            gradient_channels::<V, SMALL_SIDE>(&tile_pixels(gradient, place), columns, to);
+        } else {
+            gradient_channels::<V, SIDE>(&tile_pixels(gradient, place), columns, to);
+        }
+    }
+}
+
+/// The pixels of a tile, or zeros where it has none.
+#[inline(always)]
+fn tile_pixels<const S: usize>(gradient: &Pixels, place: &Place) -> [[*const f32; S]; S] {
+    let mut pixels = [[gradient.zeros; S]; S];
+    for i in 0..S.min(place.height - place.y) {
+        for j in 0..S.min(place.width - place.x) {
             let pixel = place.start + (place.y + i) * place.width + place.x + j;
             pixels[i][j] = gradient.values.wrapping_add(pixel * gradient.stride);
         }
     }
-    let whole = columns.len() / V::LANES * V::LANES;
-    // SAFETY: the caller vouches for the pixels: each has the channels `columns`, and so have the zeros.
+    pixels
+}
+
+#[inline(always)]
+unsafe fn gradient_channels<V: Vector, const S: usize>(
+    pixels: &[[*const f32; S]; S],
+    channels: Range<usize>,
+    (to, stride): (*mut f32, usize),
+) {
+    let whole = channels.len() / V::LANES * V::LANES;
+    // SAFETY: the caller vouches for the channels behind every pointer and after `to`.
     unsafe {
         for c in (0..whole).step_by(V::LANES) {
-            gradient_lanes::<V>(&pixels, columns.start + c, to.add(c), stride);
+            gradient_lanes::<V, S>(pixels, channels.start + c, to.add(c), stride);
         }
-        for c in whole..columns.len() {
-            gradient_lanes::<f32>(&pixels, columns.start + c, to.add(c), stride);
+        if V::LANES > 1 && whole < channels.len() {
+            let rest = channels.start + whole..channels.end;
+            gradient_channels::<V::Rest, S>(pixels, rest, (to.add(whole), stride));
         }
     }
 }
 
 #[inline(always)]
-unsafe fn gradient_lanes<V: Vector>(
-    pixels: &[[*const f32; SIDE]; SIDE],
+unsafe fn gradient_lanes<V: Vector, const S: usize>(
+    pixels: &[[*const f32; S]; S],
     channel: usize,
     to: *mut f32,
     stride: usize,
 ) {
     // SAFETY: the caller vouches for `V::LANES` channels from `channel` on behind every pointer and after `to`.
     unsafe {
-        let mut half = [[V::splat(0.0); SIDE]; WINDOW];
-        for j in 0..SIDE {
-            let mut column = [V::splat(0.0); SIDE];
-            for i in 0..SIDE {
+        let mut half = [[V::splat(0.0); S]; WINDOW];
+        for j in 0..S {
+            let mut column = [V::splat(0.0); S];
+            for i in 0..S {
                 column[i] = V::load(pixels[i][j].add(channel));
             }
             let column = gradient_line(column);
