@@ -284,7 +284,7 @@ pub enum Strategy {
 }
 
 /// The margin within which prefixes are kept: see `docs/benchmarks.md` for what other margins cost.
-const MARGIN: f32 = 3.0;
+const MARGIN: f32 = 4.0;
 
 /// The settings of the search. `Default` is the paper's, restricted to well-formed LaTeX.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
