@@ -3,13 +3,14 @@
 //!
 //! The steps, one module each: `decode` (bytes to grey levels), [`page`] (a sheet on a desk, its perspective), [`light`]
 //! (which side is ink, uneven light), [`strength`] (threshold, sharpening), [`paper`] (ruled and squared lines), [`parts`] and
-//! [`shape`] (connected ink, specks, edges, stroke width), [`layout`] (which ink is one formula), [`redraw`] (to size, in 3
-//! pixels). `drawing` takes images that are like those of the training set already. The cost of each is linear in the
+//! [`shape`] (connected ink, specks, edges, stroke width), [`layout`] (which ink is one formula), `faint`
+//! (strokes that are faint in places), [`redraw`] (to size, in 3 pixels). `drawing` takes images that are like those of the training set already. The cost of each is linear in the
 //! pixels; [`work`] counts it.
 
 #[cfg(feature = "decode")]
 mod decode;
 mod drawing;
+mod faint;
 pub mod layout;
 pub mod light;
 pub mod page;
@@ -215,12 +216,12 @@ fn formula(look: &Look, own: &[bool], bounds: Extent, work: &Work) -> Result<Opt
         }
     }
     work.spend((4 * reach + 8) * width * height)?;
-    let (fine, factor) = strength::refine(&cut, pen, work)?;
+    let (fine, factor) = strength::refine(&faint::evened(cut, pen, work)?, pen, work)?;
     let Some(level) = strength::threshold(&fine) else { return Ok(None) };
     let mask = fine.at_least(level);
     let parts = Parts::of(&mask, work)?;
     let mask = parts.mask(&shape::without_specks(&parts, &vec![true; parts.list.len()]));
-    let Some((image, redrawn)) = redraw::to_training_size(&mask, &fine, level, work)? else {
+    let Some((image, redrawn)) = redraw::to_training_size(&mask, work)? else {
         return Ok(None);
     };
     let refined = Mapping::new(
