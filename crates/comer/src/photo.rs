@@ -110,7 +110,8 @@ pub fn clean_all(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cl
     }
     let nothing = || nothing(grey);
     let (mut small, mut mapping) = light::shrink(grey, work)?;
-    if let Some(corners) = page::find(&small, work)? {
+    let sheet = page::find(&small, work)?;
+    if let Some(corners) = sheet {
         let (flat, straight) = page::straightened(&small, corners, work)?;
         (small, mapping) = (flat, mapping.then(straight));
     }
@@ -150,7 +151,7 @@ pub fn clean_all(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cl
         let mut own = vec![false; parts.list.len()];
         group.iter().for_each(|&at| own[kept[at]] = true);
         let Some(bounds) = group.iter().map(|&at| extents[at]).reduce(Extent::join) else { continue };
-        let look = Look { strength: &strength, parts: &parts, pen, mapping };
+        let look = Look { strength: &strength, parts: &parts, pen, mapping, blurred: sheet.is_some() };
         formulas.extend(formula(&look, &own, bounds, work)?);
     }
     if formulas.is_empty() { Err(nothing()) } else { Ok(formulas) }
@@ -188,11 +189,13 @@ struct Look<'a> {
     /// Width of the strokes.
     pen: f32,
     mapping: Mapping,
+    /// Whether the image was straightened, which blurs it.
+    blurred: bool,
 }
 
 /// One formula: its ink cut out, cleaned of what is not its own, sharpened and brought to size; `None` where nothing is left.
 fn formula(look: &Look, own: &[bool], bounds: Extent, work: &Work) -> Result<Option<Cleaned>> {
-    let Look { strength, parts, pen, mapping } = *look;
+    let Look { strength, parts, pen, mapping, blurred } = *look;
     let edge = (SOFT_EDGE * pen).ceil() as usize + 1;
     let side = |(first, last): (f64, f64), most: usize| {
         ((first as usize).saturating_sub(edge), (last as usize + edge).min(most))
@@ -216,12 +219,15 @@ fn formula(look: &Look, own: &[bool], bounds: Extent, work: &Work) -> Result<Opt
         }
     }
     work.spend((4 * reach + 8) * width * height)?;
-    let (fine, factor) = strength::refine(&faint::evened(cut, pen, work)?, pen, work)?;
+    if !blurred {
+        cut = faint::evened(cut, pen, work)?;
+    }
+    let (fine, factor) = strength::refine(&cut, pen, work)?;
     let Some(level) = strength::threshold(&fine) else { return Ok(None) };
     let mask = fine.at_least(level);
     let parts = Parts::of(&mask, work)?;
     let mask = parts.mask(&shape::without_specks(&parts, &vec![true; parts.list.len()]));
-    let Some((image, redrawn)) = redraw::to_training_size(&mask, work)? else {
+    let Some((image, redrawn)) = redraw::to_training_size(&mask, &fine, level, blurred, work)? else {
         return Ok(None);
     };
     let refined = Mapping::new(

@@ -1,21 +1,33 @@
 //! Brings clean ink to the size of the training images, with strokes as wide as theirs.
 //!
 //! The centre lines of the ink are scaled by the size of the symbols and drawn with a pen of 3 by 3 pixels. The width of the
-//! strokes does not count: pens are thin or thick whatever the size of the writing.
+//! strokes does not count there: pens are thin or thick whatever the size of the writing. Ink of a sheet that was
+//! straightened is blurred; where its stroke width and symbol size are in the training images' proportion, it is only scaled:
+//! soft edges show even gaps narrower than a pixel.
 
-use super::parts::{Part, Parts};
+use super::parts::{Part, Parts, stroke_width};
 use super::shape::centre_lines;
+use super::strength::Strength;
 use super::{Mask, Work};
 use crate::components::mean_height;
 use crate::error::Result;
 use crate::image::Image;
 use crate::mapping::Mapping;
 
-/// What the mean height of the connected parts comes to, pen taken off. Of the strokes of training images it is 28 pixels
-/// and of their parts 29, where strokes touch; scans have strokes in pieces.
+/// What the mean height of the connected parts of blurred ink comes to, pen taken off.
+const MEAN_HEIGHT_BLURRED: f32 = 30.5;
+/// The same of sharp ink. Of the strokes of training images it is 28 pixels, and of their parts 29, because strokes touch;
+/// scans have strokes in pieces.
 const MEAN_HEIGHT: f32 = 27.5;
-/// What a pen comes to where nothing has a height.
+/// What [`stroke_width`] says of training images that come back from a photograph, at their own size.
 const STROKE_WIDTH: f32 = 3.1;
+/// Up to this ratio of the scales by width and by height, they are taken to agree.
+const AGREEMENT: f32 = 1.6;
+/// Pixels around the ink that belong to its soft edge.
+const EDGE: usize = 2;
+/// How much steeper edges become than scaling leaves them: training images have hard ones, and soft ones where they
+/// were scaled; a gap too narrow for hard edges still shows in soft ones.
+const STEEPNESS: f32 = 3.0;
 /// Pixels from the edge of the image to the middle of the pen where it comes closest.
 const MARGIN: usize = 13;
 /// Longest side of the result.
@@ -23,13 +35,81 @@ const LONGEST_SIDE: f32 = 4096.0;
 /// Most pixels of the result: more are averaged away before the model reads them.
 const MOST_PIXELS: f32 = 2_000_000.0;
 
-/// The ink as a training image, and how it is mapped there; `None` without ink.
-pub fn to_training_size(mask: &Mask, work: &Work) -> Result<Option<(Image, Mapping)>> {
+/// The ink as a training image, and how it is mapped there; `None` without ink. `blurred` ink is scaled where it can be.
+pub fn to_training_size(
+    mask: &Mask,
+    strength: &Strength,
+    level: f32,
+    blurred: bool,
+    work: &Work,
+) -> Result<Option<(Image, Mapping)>> {
     let parts = Parts::of(mask, work)?;
-    let Some(pen) = parts.stroke_width(&vec![true; parts.list.len()]) else { return Ok(None) };
+    let all = vec![true; parts.list.len()];
+    let Some(pen) = parts.stroke_width(&all) else { return Ok(None) };
+    let height = if blurred { MEAN_HEIGHT_BLURRED } else { MEAN_HEIGHT };
+    let (by_height, by_width) = (scale_by_height(&parts.list, pen, height), STROKE_WIDTH / pen);
     let side = (LONGEST_SIDE - 2.0 * MARGIN as f32) / mask.width.max(mask.height) as f32;
     let most = side.min((MOST_PIXELS / (mask.width * mask.height) as f32).sqrt());
-    redrawn(mask, scale_by_height(&parts.list, pen).min(most), work)
+    if blurred && (by_height / by_width).max(by_width / by_height) <= AGREEMENT {
+        scaled(mask, &parts.list, strength, level, (by_height * by_width).sqrt().min(most), work)
+    } else {
+        redrawn(mask, by_height.min(most), work)
+    }
+}
+
+/// The ink scaled as it is, with soft edges; `level` is what its pixels have at least. `None` without ink.
+fn scaled(
+    mask: &Mask,
+    parts: &[Part],
+    strength: &Strength,
+    level: f32,
+    factor: f32,
+    work: &Work,
+) -> Result<Option<(Image, Mapping)>> {
+    let Some((left, right)) = span(parts.iter().map(|part| part.columns)) else { return Ok(None) };
+    let Some((top, bottom)) = span(parts.iter().map(|part| part.rows)) else { return Ok(None) };
+    let (wide, high) = (right - left + 1, bottom - top + 1);
+    // Beside the ink its soft edge counts, up to the half strength that ink begins with: what is stronger was removed.
+    let near = grown(mask, EDGE);
+    let soft = |at: usize| {
+        let most = if mask.ink[at] { 1.0 } else { 0.5 };
+        if near[at] { (strength.values[at] / (2.0 * level)).min(most) } else { 0.0 }
+    };
+    let mut cut: Vec<f32> = Vec::with_capacity(wide * high);
+    for row in top..=bottom {
+        cut.extend((row * mask.width + left..=row * mask.width + right).map(soft));
+        work.spend(wide)?;
+    }
+    let side = |length: usize| ((length as f32 * factor).round() as usize).max(1);
+    let (across, down) = (side(wide), side(high));
+    // The mean over the area of each pixel: first across, then down.
+    let narrow: Vec<f32> = cut.chunks(wide).flat_map(|row| area_means(row, across)).collect();
+    work.spend(cut.len() + narrow.len())?;
+    let narrow = turned(&narrow, across, high);
+    let means: Vec<f32> = narrow.chunks(high).flat_map(|column| area_means(column, down)).collect();
+    work.spend(narrow.len() + means.len())?;
+    let means = turned(&means, down, across);
+    // Half of the full strength makes a pixel ink, or what brings the strokes closest to the training images' 3 pixels.
+    let mut best = (f32::INFINITY, 0.5);
+    for least in [0.5, 0.6, 0.4, 0.7, 0.3] {
+        let ink = means.iter().map(|&mean| mean >= least).collect();
+        let width = stroke_width(&Mask { width: across, height: down, ink }, work)?;
+        let off = width.map_or(f32::INFINITY, |width| (width - 3.0).abs());
+        if off < best.0 {
+            best = (off, least);
+        }
+    }
+    let (width, height) = (across + 2 * MARGIN - 3, down + 2 * MARGIN - 3);
+    let mut pixels = vec![0; width * height];
+    for (at, mean) in means.into_iter().enumerate() {
+        let level = 0.5 + (mean - best.1) * STEEPNESS;
+        pixels[(at / across + MARGIN - 1) * width + at % across + MARGIN - 1] =
+            (level.clamp(0.0, 1.0) * 255.0).round() as u8;
+    }
+    let scale = [across as f64 / wide as f64, down as f64 / high as f64];
+    let margin = (MARGIN - 1) as f64;
+    let mapping = Mapping::new(scale, [margin - left as f64 * scale[0], margin - top as f64 * scale[1]]);
+    Ok(Some((Image::new(width, height, pixels)?, mapping)))
 }
 
 /// The first and the last of all.
@@ -54,6 +134,24 @@ pub(super) fn grown(mask: &Mask, reach: usize) -> Vec<bool> {
         }
     }
     both
+}
+
+/// A line of values brought to another length: means over the stretches that the new values cover.
+fn area_means(line: &[f32], length: usize) -> impl Iterator<Item = f32> {
+    let ratio = line.len() as f32 / length as f32;
+    (0..length).map(move |at| {
+        let (start, end) = (at as f32 * ratio, (at + 1) as f32 * ratio);
+        let first = (start as usize).min(line.len() - 1);
+        let last = (end.ceil() as usize).clamp(first + 1, line.len());
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for (index, value) in line[first..last].iter().enumerate() {
+            let place = (first + index) as f32;
+            let weight = (end.min(place + 1.0) - start.max(place)).max(0.0);
+            sum += weight * value;
+            weights += weight;
+        }
+        if weights > 0.0 { sum / weights } else { line[first] }
+    })
 }
 
 /// Rows become columns.
@@ -117,17 +215,29 @@ fn redrawn(mask: &Mask, factor: f32, work: &Work) -> Result<Option<(Image, Mappi
     Ok(Some((Image::new(width, height, pixels)?, mapping)))
 }
 
-/// What brings the symbols to the size of those of the training images.
-fn scale_by_height(parts: &[Part], pen: f32) -> f32 {
+/// What brings the symbols to a mean height.
+fn scale_by_height(parts: &[Part], pen: f32, height: f32) -> f32 {
     let side = |length: usize| f64::from((length as f32 - pen).max(0.0));
     let sizes: Vec<(f64, f64)> = parts.iter().map(|part| (side(part.width()), side(part.height()))).collect();
     let mean = mean_height(&sizes) as f32;
-    if mean > 0.0 { MEAN_HEIGHT / mean } else { STROKE_WIDTH / pen }
+    if mean > 0.0 { height / mean } else { STROKE_WIDTH / pen }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn means_cover_the_whole_line() {
+        let line = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+        for (length, expected) in
+            [(1, vec![2.5]), (2, vec![1.0, 4.0]), (4, vec![1.0 / 3.0, 5.0 / 3.0, 10.0 / 3.0, 14.0 / 3.0])]
+        {
+            let found: Vec<f32> = area_means(&line, length).collect();
+            assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5), "{found:?}");
+        }
+        assert_eq!(area_means(&[1.0, 3.0], 4).collect::<Vec<_>>(), [1.0, 1.0, 3.0, 3.0]);
+    }
 
     #[test]
     fn ink_grows_by_its_reach() {
