@@ -1,8 +1,8 @@
 //! Brings clean ink to the size of the training images, with strokes as wide as theirs.
 //!
 //! The centre lines of the ink are scaled by the size of the symbols and drawn with a pen of 3 by 3 pixels. The width of the
-//! strokes does not count there: pens are thin or thick whatever the size of the writing. Ink of a sheet that was
-//! straightened is blurred; where its stroke width and symbol size are in the training images' proportion, it is only scaled:
+//! strokes does not count there: pens are thin or thick whatever the size of the writing. Ink that is blurred, because its sheet
+//! was straightened, or noisy is only scaled where its stroke width and symbol size are in the training images' proportion:
 //! soft edges show even gaps narrower than a pixel.
 
 use super::parts::{Part, Parts, stroke_width};
