@@ -221,10 +221,12 @@ fn formula(look: &Look, own: &[bool], bounds: Extent, work: &Work) -> Result<Opt
         }
     }
     work.spend((4 * reach + 8) * width * height)?;
-    // Evening out would bring out the noise.
-    let blurred = straightened || strength::noise(&cut) > MOST_NOISE;
+    // Evening out would bring out noise, and shapes that need no redrawing are kept best by scaling alone.
+    let list: Vec<parts::Part> =
+        parts.list.iter().zip(own).filter(|&(_, &own)| own).map(|(part, _)| *part).collect();
+    let soft = straightened || redraw::is_in_proportion(&list, pen) || strength::noise(&cut) > MOST_NOISE;
     work.spend(2 * cut.values.len())?;
-    if !blurred {
+    if !soft {
         cut = faint::evened(cut, pen, work)?;
     }
     let (fine, factor) = strength::refine(&cut, pen, work)?;
@@ -232,7 +234,7 @@ fn formula(look: &Look, own: &[bool], bounds: Extent, work: &Work) -> Result<Opt
     let mask = fine.at_least(level);
     let parts = Parts::of(&mask, work)?;
     let mask = parts.mask(&shape::without_specks(&parts, &vec![true; parts.list.len()]));
-    let Some((image, redrawn)) = redraw::to_training_size(&mask, &fine, level, blurred, work)? else {
+    let Some((image, redrawn)) = redraw::to_training_size(&mask, &fine, level, soft, work)? else {
         return Ok(None);
     };
     let refined = Mapping::new(

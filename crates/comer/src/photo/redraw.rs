@@ -2,8 +2,8 @@
 //!
 //! The centre lines of the ink are scaled by the size of the symbols and drawn with a pen of 3 by 3 pixels. The width of the
 //! strokes does not count there: pens are thin or thick whatever the size of the writing. Ink that is blurred, because its sheet
-//! was straightened, or noisy is only scaled where its stroke width and symbol size are in the training images' proportion:
-//! soft edges show even gaps narrower than a pixel.
+//! was straightened, or noisy, or like a training image, is only scaled where its stroke width and symbol size are in the training
+//! images' proportion: soft edges show even gaps narrower than a pixel.
 
 use super::parts::{Part, Parts, stroke_width};
 use super::shape::centre_lines;
@@ -14,8 +14,8 @@ use crate::error::Result;
 use crate::image::Image;
 use crate::mapping::Mapping;
 
-/// What the mean height of the connected parts of blurred ink comes to, pen taken off.
-const MEAN_HEIGHT_BLURRED: f32 = 30.5;
+/// What the mean height of the connected parts of soft ink comes to, pen taken off.
+const MEAN_HEIGHT_SOFT: f32 = 30.5;
 /// The same of sharp ink. Of the strokes of training images it is 28 pixels, and of their parts 29, because strokes touch;
 /// scans have strokes in pieces.
 const MEAN_HEIGHT: f32 = 27.5;
@@ -23,6 +23,8 @@ const MEAN_HEIGHT: f32 = 27.5;
 const STROKE_WIDTH: f32 = 3.1;
 /// Up to this ratio of the scales by width and by height, they are taken to agree.
 const AGREEMENT: f32 = 1.6;
+/// Up to this ratio, the ink is like that of a training image.
+const PROPORTION: f32 = 1.25;
 /// Pixels around the ink that belong to its soft edge.
 const EDGE: usize = 2;
 /// How much steeper edges become than scaling leaves them: training images have hard ones, and soft ones where they
@@ -35,22 +37,28 @@ const LONGEST_SIDE: f32 = 4096.0;
 /// Most pixels of the result: more are averaged away before the model reads them.
 const MOST_PIXELS: f32 = 2_000_000.0;
 
-/// The ink as a training image, and how it is mapped there; `None` without ink. `blurred` ink is scaled where it can be.
+/// Whether the scales by width and by height are nearly the same.
+pub fn is_in_proportion(parts: &[Part], pen: f32) -> bool {
+    let ratio = scale_by_height(parts, pen, MEAN_HEIGHT_SOFT) * pen / STROKE_WIDTH;
+    ratio.max(1.0 / ratio) <= PROPORTION
+}
+
+/// The ink as a training image, and how it is mapped there; `None` without ink. `soft` ink is scaled where it can be.
 pub fn to_training_size(
     mask: &Mask,
     strength: &Strength,
     level: f32,
-    blurred: bool,
+    soft: bool,
     work: &Work,
 ) -> Result<Option<(Image, Mapping)>> {
     let parts = Parts::of(mask, work)?;
     let all = vec![true; parts.list.len()];
     let Some(pen) = parts.stroke_width(&all) else { return Ok(None) };
-    let height = if blurred { MEAN_HEIGHT_BLURRED } else { MEAN_HEIGHT };
+    let height = if soft { MEAN_HEIGHT_SOFT } else { MEAN_HEIGHT };
     let (by_height, by_width) = (scale_by_height(&parts.list, pen, height), STROKE_WIDTH / pen);
     let side = (LONGEST_SIDE - 2.0 * MARGIN as f32) / mask.width.max(mask.height) as f32;
     let most = side.min((MOST_PIXELS / (mask.width * mask.height) as f32).sqrt());
-    if blurred && (by_height / by_width).max(by_width / by_height) <= AGREEMENT {
+    if soft && (by_height / by_width).max(by_width / by_height) <= AGREEMENT {
         scaled(mask, &parts.list, strength, level, (by_height * by_width).sqrt().min(most), work)
     } else {
         redrawn(mask, by_height.min(most), work)
