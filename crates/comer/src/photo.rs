@@ -3,14 +3,13 @@
 //!
 //! The steps, one module each: `decode` (bytes to grey levels), [`page`] (a sheet on a desk, its perspective), [`light`]
 //! (which side is ink, uneven light), [`strength`] (threshold, sharpening), [`paper`] (ruled and squared lines), [`parts`] and
-//! [`shape`] (connected ink, specks, edges, stroke width), [`layout`] (which ink is one formula), `faint`
-//! (strokes that are faint in places), [`redraw`] (to size, in 3 pixels). `drawing` takes images that are like those of the
-//! training set already. The cost of each is linear in the pixels; [`work`] counts it.
+//! [`shape`] (connected ink, specks, edges, stroke width), [`layout`] (which ink is one formula), [`redraw`] (to size, in 3
+//! pixels). `drawing` takes images that are like those of the training set already. The cost of each is linear in the
+//! pixels; [`work`] counts it.
 
 #[cfg(feature = "decode")]
 mod decode;
 mod drawing;
-mod faint;
 pub mod layout;
 pub mod light;
 pub mod page;
@@ -83,8 +82,6 @@ pub fn is_svg(_: &[u8]) -> bool {
 
 /// Pixels around a formula that may belong to its soft edges, in stroke widths.
 const SOFT_EDGE: f32 = 2.0;
-/// Up to this unevenness of the ground, strokes that are faint in places are brought out.
-const MOST_NOISE: f32 = 0.03;
 /// Outside of these ratios to the estimate that the ground was measured with, the ground and the stroke width are measured
 /// again: too wide a ground keeps edges of shadows, too narrow a one hollows out where strokes cross.
 const AGREEMENT: (f32, f32) = (0.6, 1.25);
@@ -112,8 +109,7 @@ pub fn clean_all(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cl
     }
     let nothing = || nothing(grey);
     let (mut small, mut mapping) = light::shrink(grey, work)?;
-    let sheet = page::find(&small, work)?;
-    if let Some(corners) = sheet {
+    if let Some(corners) = page::find(&small, work)? {
         let (flat, straight) = page::straightened(&small, corners, work)?;
         (small, mapping) = (flat, mapping.then(straight));
     }
@@ -153,7 +149,7 @@ pub fn clean_all(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cl
         let mut own = vec![false; parts.list.len()];
         group.iter().for_each(|&at| own[kept[at]] = true);
         let Some(bounds) = group.iter().map(|&at| extents[at]).reduce(Extent::join) else { continue };
-        let look = Look { strength: &strength, parts: &parts, pen, mapping, straightened: sheet.is_some() };
+        let look = Look { strength: &strength, parts: &parts, pen, mapping };
         formulas.extend(formula(&look, &own, bounds, work)?);
     }
     if formulas.is_empty() { Err(nothing()) } else { Ok(formulas) }
@@ -191,13 +187,11 @@ struct Look<'a> {
     /// Width of the strokes.
     pen: f32,
     mapping: Mapping,
-    /// Whether the perspective of a sheet was undone, which blurs it.
-    straightened: bool,
 }
 
 /// One formula: its ink cut out, cleaned of what is not its own, sharpened and brought to size; `None` where nothing is left.
 fn formula(look: &Look, own: &[bool], bounds: Extent, work: &Work) -> Result<Option<Cleaned>> {
-    let Look { strength, parts, pen, mapping, straightened } = *look;
+    let Look { strength, parts, pen, mapping } = *look;
     let edge = (SOFT_EDGE * pen).ceil() as usize + 1;
     let side = |(first, last): (f64, f64), most: usize| {
         ((first as usize).saturating_sub(edge), (last as usize + edge).min(most))
@@ -221,20 +215,12 @@ fn formula(look: &Look, own: &[bool], bounds: Extent, work: &Work) -> Result<Opt
         }
     }
     work.spend((4 * reach + 8) * width * height)?;
-    // Evening out would bring out noise, and shapes that need no redrawing are kept best by scaling alone.
-    let list: Vec<parts::Part> =
-        parts.list.iter().zip(own).filter(|&(_, &own)| own).map(|(part, _)| *part).collect();
-    let soft = straightened || redraw::is_in_proportion(&list, pen) || strength::noise(&cut) > MOST_NOISE;
-    work.spend(2 * cut.values.len())?;
-    if !soft {
-        cut = faint::evened(cut, pen, work)?;
-    }
     let (fine, factor) = strength::refine(&cut, pen, work)?;
     let Some(level) = strength::threshold(&fine) else { return Ok(None) };
     let mask = fine.at_least(level);
     let parts = Parts::of(&mask, work)?;
     let mask = parts.mask(&shape::without_specks(&parts, &vec![true; parts.list.len()]));
-    let Some((image, redrawn)) = redraw::to_training_size(&mask, &fine, level, soft, work)? else {
+    let Some((image, redrawn)) = redraw::to_training_size(&mask, &fine, level, work)? else {
         return Ok(None);
     };
     let refined = Mapping::new(

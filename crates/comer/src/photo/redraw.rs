@@ -1,9 +1,8 @@
 //! Brings clean ink to the size of the training images, with strokes as wide as theirs.
 //!
-//! The centre lines of the ink are scaled by the size of the symbols and drawn with a pen of 3 by 3 pixels. The width of the
-//! strokes does not count there: pens are thin or thick whatever the size of the writing. Ink that is blurred, because its sheet
-//! was straightened, or noisy, or like a training image, is only scaled where its stroke width and symbol size are in the training
-//! images' proportion: soft edges show even gaps narrower than a pixel.
+//! Where stroke width and symbol size are in the training images' proportion, the ink is only scaled, which keeps its
+//! shapes best: soft edges show even gaps narrower than a pixel. Otherwise its centre lines are scaled by the symbol size
+//! and redrawn with a pen of 3 by 3 pixels.
 
 use super::parts::{Part, Parts, stroke_width};
 use super::shape::centre_lines;
@@ -14,17 +13,12 @@ use crate::error::Result;
 use crate::image::Image;
 use crate::mapping::Mapping;
 
-/// What the mean height of the connected parts of soft ink comes to, pen taken off.
-const MEAN_HEIGHT_SOFT: f32 = 30.5;
-/// The same of sharp ink. Of the strokes of training images it is 28 pixels, and of their parts 29, because strokes touch;
-/// scans have strokes in pieces.
-const MEAN_HEIGHT: f32 = 27.5;
+/// What the mean height of the connected parts of a training image is, pen taken off: measured on CROHME.
+const MEAN_HEIGHT: f32 = 30.5;
 /// What [`stroke_width`] says of training images that come back from a photograph, at their own size.
 const STROKE_WIDTH: f32 = 3.1;
 /// Up to this ratio of the scales by width and by height, they are taken to agree.
 const AGREEMENT: f32 = 1.6;
-/// Up to this ratio, the ink is like that of a training image.
-const PROPORTION: f32 = 1.25;
 /// Pixels around the ink that belong to its soft edge.
 const EDGE: usize = 2;
 /// How much steeper edges become than scaling leaves them: training images have hard ones, and soft ones where they
@@ -37,28 +31,20 @@ const LONGEST_SIDE: f32 = 4096.0;
 /// Most pixels of the result: more are averaged away before the model reads them.
 const MOST_PIXELS: f32 = 2_000_000.0;
 
-/// Whether the scales by width and by height are nearly the same.
-pub fn is_in_proportion(parts: &[Part], pen: f32) -> bool {
-    let ratio = scale_by_height(parts, pen, MEAN_HEIGHT_SOFT) * pen / STROKE_WIDTH;
-    ratio.max(1.0 / ratio) <= PROPORTION
-}
-
-/// The ink as a training image, and how it is mapped there; `None` without ink. `soft` ink is scaled where it can be.
+/// The ink as a training image, and how it is mapped there; `None` without ink.
 pub fn to_training_size(
     mask: &Mask,
     strength: &Strength,
     level: f32,
-    soft: bool,
     work: &Work,
 ) -> Result<Option<(Image, Mapping)>> {
     let parts = Parts::of(mask, work)?;
     let all = vec![true; parts.list.len()];
     let Some(pen) = parts.stroke_width(&all) else { return Ok(None) };
-    let height = if soft { MEAN_HEIGHT_SOFT } else { MEAN_HEIGHT };
-    let (by_height, by_width) = (scale_by_height(&parts.list, pen, height), STROKE_WIDTH / pen);
+    let (by_height, by_width) = (scale_by_height(&parts.list, pen), STROKE_WIDTH / pen);
     let side = (LONGEST_SIDE - 2.0 * MARGIN as f32) / mask.width.max(mask.height) as f32;
     let most = side.min((MOST_PIXELS / (mask.width * mask.height) as f32).sqrt());
-    if soft && (by_height / by_width).max(by_width / by_height) <= AGREEMENT {
+    if (by_height / by_width).max(by_width / by_height) <= AGREEMENT {
         scaled(mask, &parts.list, strength, level, (by_height * by_width).sqrt().min(most), work)
     } else {
         redrawn(mask, by_height.min(most), work)
@@ -223,12 +209,12 @@ fn redrawn(mask: &Mask, factor: f32, work: &Work) -> Result<Option<(Image, Mappi
     Ok(Some((Image::new(width, height, pixels)?, mapping)))
 }
 
-/// What brings the symbols to a mean height.
-fn scale_by_height(parts: &[Part], pen: f32, height: f32) -> f32 {
+/// What brings the symbols to the size of those of the training images.
+fn scale_by_height(parts: &[Part], pen: f32) -> f32 {
     let side = |length: usize| f64::from((length as f32 - pen).max(0.0));
     let sizes: Vec<(f64, f64)> = parts.iter().map(|part| (side(part.width()), side(part.height()))).collect();
     let mean = mean_height(&sizes) as f32;
-    if mean > 0.0 { height / mean } else { STROKE_WIDTH / pen }
+    if mean > 0.0 { MEAN_HEIGHT / mean } else { STROKE_WIDTH / pen }
 }
 
 #[cfg(test)]
