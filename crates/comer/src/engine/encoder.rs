@@ -47,7 +47,12 @@ struct DenseLayer {
     reduce: PackedMatrix,
     /// 3 x 3, from the bottleneck to the channels that the layer adds.
     grow: PackedConv,
+    /// The same, for at most [`DIRECT_PIXELS`] pixels; the first block has more.
+    grow_directly: Option<PackedConv>,
 }
+
+/// Up to so many pixels, reading four times as many weights takes longer than Winograd's algorithm saves.
+const DIRECT_PIXELS: usize = 128;
 
 #[derive(Default)]
 struct Buffers {
@@ -79,16 +84,20 @@ impl Encoder {
     pub fn with_kernels(config: &ModelConfig, weights: &Weights, kernels: Kernels) -> Self {
         let folded = |path: String| Folded::new(weights, &format!("{path}.conv"), &format!("{path}.norm"));
         let matrix = |folded: Folded| PackedMatrix::from_rows(&kernels, &folded.matrix, &folded.bias);
-        let conv = |folded: Folded| {
-            PackedConv::from_rows(&kernels, Algorithm::Winograd, &folded.matrix, &folded.bias)
+        let conv = |folded: &Folded, algorithm| {
+            PackedConv::from_rows(&kernels, algorithm, &folded.matrix, &folded.bias)
         };
         let blocks = (0..BLOCKS).map(|block| DenseBlock {
             input: config.block_input_channels(block),
             output: config.block_output_channels(block),
             layers: (0..config.layers_per_block)
-                .map(|layer| DenseLayer {
-                    reduce: matrix(folded(format!("encoder.blocks.{block}.{layer}.reduce"))),
-                    grow: conv(folded(format!("encoder.blocks.{block}.{layer}.grow"))),
+                .map(|layer| {
+                    let grow = folded(format!("encoder.blocks.{block}.{layer}.grow"));
+                    DenseLayer {
+                        reduce: matrix(folded(format!("encoder.blocks.{block}.{layer}.reduce"))),
+                        grow: conv(&grow, Algorithm::Winograd),
+                        grow_directly: (block > 0).then(|| conv(&grow, Algorithm::Direct)),
+                    }
                 })
                 .collect(),
         });
@@ -221,8 +230,10 @@ impl DenseBlock {
             );
             done(Stage::matmul(reduce, &layer.reduce, pixels));
             let output = (&mut values[channels..], self.output);
-            kernels.conv3x3(&layer.grow, (middle, bottleneck), &[(height, width)], Activation::Relu, output);
-            done(Stage::conv3x3(grow, &layer.grow, pixels));
+            let conv =
+                layer.grow_directly.as_ref().filter(|_| pixels <= DIRECT_PIXELS).unwrap_or(&layer.grow);
+            kernels.conv3x3(conv, (middle, bottleneck), &[(height, width)], Activation::Relu, output);
+            done(Stage::conv3x3(grow, conv, pixels));
             channels += layer.grow.columns();
         }
     }

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::pairs::halves;
 use super::pixels::{Direct, Product, panels};
 use super::transforms::{self, POINTS, SIDE, SMALL_SIDE};
 use super::vector::{Plain, Vector};
@@ -99,7 +100,7 @@ impl PackedConv {
             Algorithm::Direct => {
                 pack(columns, TAPS * depth, lanes, |column, k| taps(column, k % depth)[k / depth])
             }
-            Algorithm::Winograd => pack_points(columns, depth, lanes, taps),
+            Algorithm::Winograd => pack_points(columns, depth, point_lanes(kernels, columns), taps),
         };
         let mut zeros = Buffer::default();
         zeros.at_least(depth).fill(0.0);
@@ -141,12 +142,13 @@ impl PackedConv5x5 {
         taps: impl Fn(usize, usize) -> [f32; 25],
     ) -> Self {
         let (columns, lanes) = (bias.len(), kernels.pixels.lanes);
+        let point_lanes = point_lanes(kernels, columns);
         let points = (0..columns * depth).map(|index| taps(index / depth, index % depth));
         let points: Vec<_> = points.map(|taps| transforms::transform_weights_5x5(&taps)).collect();
-        let (mut values, stride) = (Buffer::default(), depth * columns.next_multiple_of(lanes));
+        let (mut values, stride) = (Buffer::default(), depth * columns.next_multiple_of(point_lanes));
         for (point, values) in values.at_least(POINTS * stride).chunks_exact_mut(stride.max(1)).enumerate() {
             let weight = |column: usize, k: usize| points[column * depth + k][point];
-            values.copy_from_slice(&pack(columns, depth, lanes, weight));
+            values.copy_from_slice(&pack(columns, depth, point_lanes, weight));
         }
         let mut zeros = Buffer::default();
         zeros.at_least(depth).fill(0.0);
@@ -181,6 +183,12 @@ fn pack(columns: usize, depth: usize, lanes: usize, weight: impl Fn(usize, usize
         rest = after;
     }
     values
+}
+
+/// The lanes that the weights of Winograd's points are packed for.
+fn point_lanes(kernels: &Kernels, columns: usize) -> usize {
+    let (lanes, half) = (kernels.pixels.lanes, kernels.pixels.half);
+    halves(columns, lanes, half).map_or(lanes, |_| half)
 }
 
 /// For each point panels as those of [`pack`].

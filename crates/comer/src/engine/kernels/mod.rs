@@ -10,6 +10,7 @@ mod block;
 mod buffer;
 mod conv;
 mod gradient;
+mod pairs;
 pub(crate) mod panels;
 mod pixels;
 pub(crate) mod rows;
@@ -79,7 +80,9 @@ impl Isa {
     fn entries(self) -> Option<&'static pixels::Entries> {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 if is_x86_feature_detected!("avx512f") => Some(&pixels::AVX512),
+            Isa::Avx512 if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") => {
+                Some(&pixels::AVX512)
+            }
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") => {
                 Some(&pixels::AVX2)

@@ -77,6 +77,8 @@ unsafe impl Sync for Direct {}
 /// One instruction set's entry points; each runs a part of a job.
 pub(super) struct Entries {
     pub lanes: usize,
+    /// Lanes that a row has of a register that two rows share.
+    pub half: usize,
     pub product: unsafe fn(&Product, Range<usize>),
     pub direct: unsafe fn(&Direct, Range<usize>),
     pub winograd: unsafe fn(&Winograd, Range<usize>, *mut f32),
@@ -119,6 +121,7 @@ macro_rules! entries {
             }
             Entries {
                 lanes: <$vector as Vector>::LANES,
+                half: <$vector as Vector>::HALF,
                 product,
                 direct,
                 winograd,
@@ -131,7 +134,7 @@ macro_rules! entries {
 
 // Tiles of so many pixels by three registers, or by two: 12 registers of 16, or 24 of 32; in WebAssembly 8.
 #[cfg(target_arch = "x86_64")]
-entries!(AVX512, super::vector::Avx512, rows 8 12, enable "avx512f");
+entries!(AVX512, super::vector::Avx512, rows 8 12, enable "avx512f,avx512vl");
 #[cfg(target_arch = "x86_64")]
 entries!(AVX2, super::vector::Avx2, rows 3 6, enable "avx2,fma");
 #[cfg(target_arch = "aarch64")]

@@ -11,6 +11,9 @@ pub(super) trait Vector: Copy {
     const LANES: usize;
     /// A narrower register, for the numbers that do not fill this one.
     type Rest: Vector;
+    /// Numbers of a row where two rows can share a register, the first row in the lower lanes: half of the lanes. As many as
+    /// there are lanes where they cannot; `splat_two`, `load_twice`, `load_two` and `store_two` are for registers that can.
+    const HALF: usize = Self::LANES;
 
     unsafe fn splat(value: f32) -> Self;
     unsafe fn load(from: *const f32) -> Self;
@@ -25,6 +28,23 @@ pub(super) trait Vector: Copy {
     /// Hints that the numbers there are wanted soon; never reads them.
     #[inline(always)]
     fn prefetch(_from: *const f32) {}
+
+    /// One number in the lower half, another in the upper half.
+    unsafe fn splat_two(_first: f32, _second: f32) -> Self {
+        unreachable!("two rows do not share this register")
+    }
+    /// The same `HALF` numbers in both halves.
+    unsafe fn load_twice(_from: *const f32) -> Self {
+        unreachable!("two rows do not share this register")
+    }
+    /// `HALF` numbers of each of two rows.
+    unsafe fn load_two(_first: *const f32, _second: *const f32) -> Self {
+        unreachable!("two rows do not share this register")
+    }
+    /// The opposite of [`Self::load_two`].
+    unsafe fn store_two(self, _first: *mut f32, _second: *mut f32) {
+        unreachable!("two rows do not share this register")
+    }
 }
 
 impl Vector for f32 {
@@ -137,7 +157,7 @@ impl Vector for Plain {
 macro_rules! register {
     ($(#[$doc:meta])* $name:ident: $register:ty, $lanes:literal then $rest:ty,
      $load:expr, $store:expr, $splat:expr, $add:expr, $sub:expr, $mul:expr, $mul_add:expr, $max:expr
-     $(, $prefetch:item)?) => {
+     $(, $more:item)*) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub(in super::super) struct $name($register);
@@ -196,7 +216,7 @@ macro_rules! register {
                 Self(unsafe { $max(floor.0, self.0) })
             }
 
-            $($prefetch)?
+            $($more)*
         }
     };
 }
@@ -229,6 +249,36 @@ mod x86 {
         #[inline(always)]
         fn prefetch(from: *const f32) {
             prefetch(from);
+        },
+        const HALF: usize = 8;,
+        #[inline(always)]
+        unsafe fn splat_two(first: f32, second: f32) -> Self {
+            // SAFETY: see above.
+            unsafe {
+                Self(_mm512_mask_broadcastss_ps(_mm512_set1_ps(first), 0xff00, _mm_set_ss(second)))
+            }
+        },
+        #[inline(always)]
+        unsafe fn load_twice(from: *const f32) -> Self {
+            // SAFETY: see above.
+            unsafe { Self(_mm512_castpd_ps(_mm512_broadcast_f64x4(_mm256_loadu_pd(from.cast())))) }
+        },
+        #[inline(always)]
+        unsafe fn load_two(first: *const f32, second: *const f32) -> Self {
+            // SAFETY: see above.
+            unsafe {
+                let first = _mm512_castpd256_pd512(_mm256_loadu_pd(first.cast()));
+                Self(_mm512_castpd_ps(_mm512_insertf64x4::<1>(first, _mm256_loadu_pd(second.cast()))))
+            }
+        },
+        #[inline(always)]
+        unsafe fn store_two(self, first: *mut f32, second: *mut f32) {
+            // SAFETY: see above.
+            unsafe {
+                let numbers = _mm512_castps_pd(self.0);
+                _mm256_storeu_pd(first.cast(), _mm512_castpd512_pd256(numbers));
+                _mm256_storeu_pd(second.cast(), _mm512_extractf64x4_pd::<1>(numbers));
+            }
         }
     );
 

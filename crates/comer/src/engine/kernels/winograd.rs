@@ -12,6 +12,7 @@
 
 use std::ops::Range;
 
+use super::pairs::{PairTile, halves};
 use super::pixels::{LINE, REGISTERS, Tile, panels};
 use super::transforms::{POINTS, SIDE, SMALL_SIDE, WINDOW, gradient_line, sum_line, window_line};
 use super::vector::Vector;
@@ -20,6 +21,9 @@ use super::vector::Vector;
 pub(super) const GROUP: usize = 24;
 /// Input channels that are worked on at a time.
 const DEPTH: usize = 48;
+/// Pairs of tiles that a register tile of a narrow matrix has, or half as many: with three registers of sums for each and three of
+/// weights, 24 of 32 registers.
+const TILE_PAIRS: usize = 6;
 
 /// A tile of results: its picture's first pixel and size, and its place there.
 #[derive(Clone, Copy)]
@@ -107,6 +111,8 @@ pub(super) unsafe fn winograd_part<V: Vector, const THREE: usize, const TWO: usi
 ) {
     let (windows, sums) = (scratch, scratch.wrapping_add(POINTS * window_stride(job.depth)));
     let blocks = job.depth.div_ceil(DEPTH);
+    // A narrow matrix is one panel.
+    let halves = halves(job.columns, V::LANES, V::HALF);
     for group in groups {
         let places = &job.places[group * GROUP..job.places.len().min((group + 1) * GROUP)];
         for panel in panels(job.columns, V::LANES) {
@@ -122,15 +128,17 @@ pub(super) unsafe fn winograd_part<V: Vector, const THREE: usize, const TWO: usi
                         }
                     }
                     let part = Part { job, panel: panel.start, depth, windows, sums, tiles: places.len() };
-                    match panel.len() {
-                        3 => part.multiply::<V, THREE, 3>(),
-                        2 => part.multiply::<V, TWO, 2>(),
-                        _ => part.multiply::<V, TWO, 1>(),
+                    match (halves, panel.len()) {
+                        (Some(3), _) => part.multiply_pairs::<V, 3>(),
+                        (Some(_), _) => part.multiply_pairs::<V, 1>(),
+                        (None, 3) => part.multiply::<V, THREE, 3>(),
+                        (None, 2) => part.multiply::<V, TWO, 2>(),
+                        (None, _) => part.multiply::<V, TWO, 1>(),
                     }
                 }
             }
             for (index, place) in places.iter().enumerate() {
-                let width = panel.len() * V::LANES;
+                let width = halves.map_or(panel.len() * V::LANES, |count| count * V::HALF);
                 let first = panel.start * V::LANES;
                 // SAFETY: as above.
                 unsafe {
@@ -192,6 +200,58 @@ impl Part<'_> {
                     tile.finish(None);
                 }
             }
+        }
+    }
+
+    /// As [`Self::multiply`], for a narrow matrix.
+    #[inline(always)]
+    unsafe fn multiply_pairs<V: Vector, const COUNT: usize>(&self) {
+        // SAFETY: the caller vouches for the job, the instruction set and the scratch space.
+        unsafe {
+            for point in 0..POINTS {
+                let mut first = 0;
+                while first < self.tiles {
+                    // Rows past the last tile are computed from what is there, and overwritten by the next group.
+                    if self.tiles - first > TILE_PAIRS {
+                        self.multiply_rows::<V, TILE_PAIRS, COUNT>(point, first);
+                        first += 2 * TILE_PAIRS;
+                    } else {
+                        self.multiply_rows::<V, { TILE_PAIRS / 2 }, COUNT>(point, first);
+                        first += TILE_PAIRS;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The products of a point for twice `PAIRS` tiles.
+    #[inline(always)]
+    unsafe fn multiply_rows<V: Vector, const PAIRS: usize, const COUNT: usize>(
+        &self,
+        point: usize,
+        first: usize,
+    ) {
+        let Self { job, depth, .. } = self;
+        let (count, width) = (depth.len(), COUNT * V::HALF);
+        // SAFETY: as above.
+        unsafe {
+            let windows = self.windows.add(point * window_stride(job.depth) + first * count);
+            let sums = self.sums.add(point * sum_stride(V::LANES) + first * width);
+            let weights = job.weights.add((point * job.depth + depth.start) * width);
+            // What the next point needs, a part with each tile.
+            for k in (0..2 * PAIRS * count).step_by(LINE) {
+                V::prefetch(windows.wrapping_add(window_stride(job.depth) + k));
+            }
+            let ahead = |row: usize| row * count * width / GROUP;
+            for k in (ahead(first)..ahead(first + 2 * PAIRS)).step_by(LINE) {
+                V::prefetch(weights.wrapping_add(job.depth * width + k));
+            }
+            let mut tile = match depth.start {
+                0 => PairTile::<V, PAIRS, COUNT>::zeros(),
+                _ => PairTile::load(sums),
+            };
+            tile.accumulate(windows, count, weights);
+            tile.store(sums);
         }
     }
 }
