@@ -77,29 +77,27 @@ impl Decoder {
             scale: tensor(&format!("{path}.weight")).clone(),
             shift: tensor(&format!("{path}.bias")).clone(),
         };
-        // Queries are scaled by the root of their width: once here instead of at every step.
-        let scale = (config.head_width() as f32).powf(-0.5);
-        let linear = |path: &str, input: usize, rows: std::ops::Range<usize>, scaled: usize| {
+        let linear = |path: &str, input: usize, rows: std::ops::Range<usize>| {
             let (weight, bias) = (tensor(&format!("{path}.weight")), tensor(&format!("{path}.bias")));
-            let factor = |column: usize| if column < scaled { scale } else { 1.0 };
             let first = rows.start;
-            Panels::pack(rows.len(), input, |column, k| weight[(first + column) * input + k] * factor(column))
-                .with_bias(|column| bias[first + column] * factor(column))
+            Panels::pack(rows.len(), input, |column, k| weight[(first + column) * input + k])
+                .with_bias(|column| bias[first + column])
+                .halved(kernels)
         };
         let layers = (0..config.decoder_layers).map(|layer| {
             let path = format!("decoder.layers.{layer}");
             let (own, cross) = (format!("{path}.self_attention"), format!("{path}.cross_attention"));
             let wide = config.feed_forward;
             Layer {
-                self_packed: linear(&format!("{own}.packed"), d, 0..3 * d, d),
-                self_output: linear(&format!("{own}.output"), d, 0..d, 0),
+                self_packed: linear(&format!("{own}.packed"), d, 0..3 * d),
+                self_output: linear(&format!("{own}.output"), d, 0..d),
                 self_norm: norm(&format!("{own}_norm")),
-                cross_query: linear(&format!("{cross}.packed"), d, 0..d, d),
-                cross_memory: linear(&format!("{cross}.packed"), d, d..3 * d, 0),
-                cross_output: linear(&format!("{cross}.output"), d, 0..d, 0),
+                cross_query: linear(&format!("{cross}.packed"), d, 0..d),
+                cross_memory: linear(&format!("{cross}.packed"), d, d..3 * d),
+                cross_output: linear(&format!("{cross}.output"), d, 0..d),
                 cross_norm: norm(&format!("{cross}_norm")),
-                expand: linear(&format!("{path}.expand"), d, 0..wide, 0),
-                contract: linear(&format!("{path}.contract"), wide, 0..d, 0),
+                expand: linear(&format!("{path}.expand"), d, 0..wide),
+                contract: linear(&format!("{path}.contract"), wide, 0..d),
                 feed_forward_norm: norm(&format!("{path}.feed_forward_norm")),
             }
         });
@@ -118,7 +116,7 @@ impl Decoder {
                 Coverage::None => None,
                 _ => Some(Refinement::new(config, weights, kernels)),
             },
-            output: linear("decoder.output", d, 0..vocab, 0),
+            output: linear("decoder.output", d, 0..vocab),
         })
     }
 }

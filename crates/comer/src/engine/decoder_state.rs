@@ -29,15 +29,21 @@ impl Memory {
         let part = |head: usize, cell: usize, from: usize, k: usize| {
             projected[cell * 2 * d + from + head * width + k]
         };
+        let scale = key_scale(config);
         Self {
             keys: (0..config.heads)
-                .map(|head| Panels::pack(cells, width, |cell, k| part(head, cell, 0, k)))
+                .map(|head| Panels::pack(cells, width, |cell, k| part(head, cell, 0, k) * scale))
                 .collect(),
             values: (0..config.heads)
                 .map(|head| Panels::pack(width, cells, |k, cell| part(head, cell, d, k)))
                 .collect(),
         }
     }
+}
+
+/// Keys are multiplied by this once, instead of every energy.
+fn key_scale(config: &ModelConfig) -> f32 {
+    (config.head_width() as f32).powf(-0.5)
 }
 
 /// The attention of the last step in one layer, each `[rows, heads, cells]`.
@@ -196,9 +202,10 @@ impl DecoderState<'_> {
     pub(super) fn write_attention(&mut self, index: usize, layer: &Layer, scratch: &mut Scratch) {
         let (decoder, d) = (self.decoder, self.decoder.config.d_model);
         decoder.linear(&layer.self_packed, &scratch.x, d, &mut scratch.packed, Activation::None);
-        let cache = &mut self.caches[index];
+        let (cache, scale) = (&mut self.caches[index], key_scale(&decoder.config));
         for packed in scratch.packed.chunks_exact(3 * d) {
-            cache.extend_from_slice(&packed[d..]);
+            cache.extend(packed[d..2 * d].iter().map(|key| key * scale));
+            cache.extend_from_slice(&packed[2 * d..]);
         }
         scratch.context.resize(self.histories.len() * d, 0.0);
         let contexts = scratch.context.chunks_exact_mut(d);

@@ -49,6 +49,7 @@ impl GruDecoder {
             let tensor = tensor(&format!("{path}.weight"));
             let inputs = tensor.shape[1];
             Panels::pack(tensor.shape[0], inputs, |column, k| tensor.data[column * inputs + k])
+                .halved(kernels)
         };
         let linear = |path: &str| {
             let bias = &tensor(&format!("{path}.bias")).data;

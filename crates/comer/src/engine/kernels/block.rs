@@ -20,6 +20,10 @@ pub(super) trait Block: Copy {
     /// Every lane the same.
     unsafe fn filled(value: f32) -> Self;
     unsafe fn load(from: *const f32) -> Self;
+    /// Sixteen numbers that are stored as halves; only for instruction sets that [widen them](super::Kernels::widens_halves).
+    unsafe fn load_halves(_from: *const u16) -> Self {
+        unreachable!("this instruction set does not widen halves")
+    }
     unsafe fn store(self, to: *mut f32);
     unsafe fn splat(value: f32) -> Self::Splat;
     /// `self + weight * other`.
@@ -166,6 +170,11 @@ mod x86 {
         _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps,
         add_product, _mm256_max_ps,
         #[inline(always)]
+        unsafe fn load_halves(from: *const u16) -> Self {
+            // SAFETY: see above, and the caller vouches for F16C.
+            unsafe { Self([0, 8].map(|i| _mm256_cvtph_ps(_mm_loadu_si128(from.add(i).cast())))) }
+        },
+        #[inline(always)]
         fn prefetch<const NEAR: bool>(from: *const f32) {
             prefetch::<NEAR>(from);
         }
@@ -207,6 +216,12 @@ mod x86 {
         unsafe fn load(from: *const f32) -> Self {
             // SAFETY: see above.
             Self(unsafe { _mm512_loadu_ps(from) })
+        }
+
+        #[inline(always)]
+        unsafe fn load_halves(from: *const u16) -> Self {
+            // SAFETY: see above.
+            Self(unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) })
         }
 
         #[inline(always)]

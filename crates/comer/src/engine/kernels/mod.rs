@@ -145,6 +145,16 @@ impl Kernels {
         Self { threaded: false, ..self }
     }
 
+    /// Whether the decoder's products can read 16-bit numbers.
+    fn widens_halves(&self) -> bool {
+        match self.isa {
+            Isa::Avx512 => true,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => is_x86_feature_detected!("f16c"),
+            _ => false,
+        }
+    }
+
     /// The instruction set.
     pub fn isa(&self) -> Isa {
         self.isa

@@ -7,6 +7,7 @@
 use super::Isa;
 use super::block::{BLOCK, Block, Plain};
 use super::{Activation, Kernels};
+use crate::f16::{f16_to_f32, f32_to_f16};
 
 /// Columns of a panel.
 const WIDTH: usize = 2 * BLOCK;
@@ -16,13 +17,24 @@ const WIDTH: usize = 2 * BLOCK;
 #[repr(C, align(64))]
 struct Line([f32; BLOCK]);
 
+/// The same in 16-bit numbers.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+struct HalfLine([u16; BLOCK]);
+
+#[derive(Clone)]
+enum Lines {
+    Whole(Vec<Line>),
+    Halves(Vec<HalfLine>),
+}
+
 /// A matrix `[depth, columns]` in panels, with a bias for each column.
 #[derive(Clone)]
 pub(crate) struct Panels {
     columns: usize,
     depth: usize,
     /// `[panels, depth, WIDTH]`
-    lines: Vec<Line>,
+    lines: Lines,
     /// `[panels, WIDTH]`
     bias: Vec<Line>,
 }
@@ -40,7 +52,20 @@ impl Panels {
                 *number = value(column, k);
             }
         }
-        Self { columns, depth, lines, bias: vec![Line([0.0; BLOCK]); panels * (WIDTH / BLOCK)] }
+        let bias = vec![Line([0.0; BLOCK]); panels * (WIDTH / BLOCK)];
+        Self { columns, depth, lines: Lines::Whole(lines), bias }
+    }
+
+    /// Stores the matrix in half the memory, if the kernels can read it from there and no number changes: as many bytes less have
+    /// to come from memory for every product.
+    pub(crate) fn halved(mut self, kernels: Kernels) -> Self {
+        if let Lines::Whole(lines) = &self.lines
+            && kernels.widens_halves()
+            && let Some(halves) = lines.iter().map(halve).collect()
+        {
+            self.lines = Lines::Halves(halves);
+        }
+        self
     }
 
     /// Adds `bias` to each column of every product.
@@ -54,6 +79,33 @@ impl Panels {
     /// How many columns the product has.
     pub(crate) fn columns(&self) -> usize {
         self.columns
+    }
+}
+
+/// The numbers as halves, if they are that exactly.
+fn halve(line: &Line) -> Option<HalfLine> {
+    let halves = line.0.map(f32_to_f16);
+    (halves.map(f16_to_f32) == line.0).then_some(HalfLine(halves))
+}
+
+/// A number of a panel as it is stored.
+trait Stored: Copy {
+    unsafe fn load<B: Block>(from: *const Self) -> B;
+}
+
+impl Stored for f32 {
+    #[inline(always)]
+    unsafe fn load<B: Block>(from: *const f32) -> B {
+        // SAFETY: the caller vouches for the instruction set and sixteen numbers.
+        unsafe { B::load(from) }
+    }
+}
+
+impl Stored for u16 {
+    #[inline(always)]
+    unsafe fn load<B: Block>(from: *const u16) -> B {
+        // SAFETY: as above.
+        unsafe { B::load_halves(from) }
     }
 }
 
@@ -95,16 +147,20 @@ pub(crate) fn product(
     assert!((rows.count - 1) * out_stride + matrix.columns <= out.len(), "no room for the product");
     assert!(matrix.columns <= out_stride || rows.count == 1, "the product's rows would overlap");
     let job = Job { rows, matrix, out_stride, positive: activation == Activation::Relu };
-    let run = match kernels.isa() {
+    let run = match (kernels.isa(), &matrix.lines) {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => avx512,
+        (Isa::Avx512, Lines::Halves(_)) => avx512::<u16>,
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => avx2,
+        (Isa::Avx512, Lines::Whole(_)) => avx512::<f32>,
+        #[cfg(target_arch = "x86_64")]
+        (Isa::Avx2, Lines::Halves(_)) => avx2_halves,
+        #[cfg(target_arch = "x86_64")]
+        (Isa::Avx2, Lines::Whole(_)) => avx2,
         #[cfg(target_arch = "aarch64")]
-        Isa::Neon => neon,
+        (Isa::Neon, _) => neon,
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-        Isa::Simd128 => all_tiles::<super::block::Simd128, 2, 1>,
-        _ => all_tiles::<Plain, 2, 1>,
+        (Isa::Simd128, _) => all_tiles::<super::block::Simd128, f32, 2, 1>,
+        _ => all_tiles::<Plain, f32, 2, 1>,
     };
     // SAFETY: kernels exist only for instruction sets that are there; the bounds were checked above.
     unsafe { run(&job, out.as_mut_ptr()) }
@@ -120,9 +176,9 @@ struct Job<'a> {
 /// 12 rows x 2 blocks fill 24 of the 32 registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn avx512(job: &Job, out: *mut f32) {
+unsafe fn avx512<S: Stored>(job: &Job, out: *mut f32) {
     // SAFETY: the caller vouches for the instructions and the bounds.
-    unsafe { all_tiles::<super::block::Avx512, 12, 2>(job, out) }
+    unsafe { all_tiles::<super::block::Avx512, S, 12, 2>(job, out) }
 }
 
 /// 6 rows x 1 block fill 12 of the 16 registers.
@@ -130,7 +186,14 @@ unsafe fn avx512(job: &Job, out: *mut f32) {
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2(job: &Job, out: *mut f32) {
     // SAFETY: the caller vouches for the instructions and the bounds.
-    unsafe { all_tiles::<super::block::Avx2, 6, 1>(job, out) }
+    unsafe { all_tiles::<super::block::Avx2, f32, 6, 1>(job, out) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn avx2_halves(job: &Job, out: *mut f32) {
+    // SAFETY: the caller vouches for the instructions and the bounds.
+    unsafe { all_tiles::<super::block::Avx2, u16, 6, 1>(job, out) }
 }
 
 /// 6 rows x 1 block fill 24 of the 32 registers.
@@ -138,14 +201,18 @@ unsafe fn avx2(job: &Job, out: *mut f32) {
 #[target_feature(enable = "neon")]
 unsafe fn neon(job: &Job, out: *mut f32) {
     // SAFETY: the caller vouches for the instructions and the bounds.
-    unsafe { all_tiles::<super::block::Neon, 6, 1>(job, out) }
+    unsafe { all_tiles::<super::block::Neon, f32, 6, 1>(job, out) }
 }
 
 /// Goes over the panels, and within a panel over tiles of at most `MOST` rows, as equal as can be.
 #[inline(always)]
-unsafe fn all_tiles<B: Block, const MOST: usize, const BLOCKS: usize>(job: &Job, out: *mut f32) {
+unsafe fn all_tiles<B: Block, S: Stored, const MOST: usize, const BLOCKS: usize>(job: &Job, out: *mut f32) {
     let (count, depth) = (job.rows.count, job.matrix.depth);
     let tiles = count.div_ceil(MOST);
+    let panels: *const S = match &job.matrix.lines {
+        Lines::Whole(lines) => lines.as_ptr().cast(),
+        Lines::Halves(halves) => halves.as_ptr().cast(),
+    };
     for column in (0..job.matrix.columns).step_by(BLOCKS * BLOCK) {
         let columns = (job.matrix.columns - column).min(BLOCKS * BLOCK);
         let is_last = column / WIDTH == (job.matrix.columns - 1) / WIDTH;
@@ -162,12 +229,7 @@ unsafe fn all_tiles<B: Block, const MOST: usize, const BLOCKS: usize>(job: &Job,
             unsafe {
                 let place = Place {
                     x: job.rows.values.as_ptr().add(first * job.rows.stride),
-                    panel: job
-                        .matrix
-                        .lines
-                        .as_ptr()
-                        .cast::<f32>()
-                        .add(column / WIDTH * WIDTH * depth + column % WIDTH),
+                    panel: panels.add(column / WIDTH * WIDTH * depth + column % WIDTH),
                     bias: job.matrix.bias.as_ptr().cast::<f32>().add(column),
                     out: out.add(first * job.out_stride + column),
                     columns,
@@ -175,9 +237,9 @@ unsafe fn all_tiles<B: Block, const MOST: usize, const BLOCKS: usize>(job: &Job,
                     ahead_step,
                 };
                 if columns <= BLOCK {
-                    by_rows::<B, MOST, 1>(next - first, job, place);
+                    by_rows::<B, S, MOST, 1>(next - first, job, place);
                 } else {
-                    by_rows::<B, MOST, BLOCKS>(next - first, job, place);
+                    by_rows::<B, S, MOST, BLOCKS>(next - first, job, place);
                 }
             }
         }
@@ -186,9 +248,9 @@ unsafe fn all_tiles<B: Block, const MOST: usize, const BLOCKS: usize>(job: &Job,
 
 /// Where a tile reads and writes.
 #[derive(Clone, Copy)]
-struct Place {
+struct Place<S> {
     x: *const f32,
-    panel: *const f32,
+    panel: *const S,
     bias: *const f32,
     out: *mut f32,
     columns: usize,
@@ -199,12 +261,16 @@ struct Place {
 
 /// Picks the tile with the right number of rows, so that its loops unroll into registers.
 #[inline(always)]
-unsafe fn by_rows<B: Block, const MOST: usize, const BLOCKS: usize>(rows: usize, job: &Job, place: Place) {
+unsafe fn by_rows<B: Block, S: Stored, const MOST: usize, const BLOCKS: usize>(
+    rows: usize,
+    job: &Job,
+    place: Place<S>,
+) {
     macro_rules! pick {
         ($($rows:literal)*) => {
             match rows {
                 // SAFETY: handed on from the caller.
-                $($rows if $rows <= MOST => unsafe { tile::<B, $rows, BLOCKS>(job, place) },)*
+                $($rows if $rows <= MOST => unsafe { tile::<B, S, $rows, BLOCKS>(job, place) },)*
                 _ => unreachable!("tiles have at most {MOST} rows"),
             }
         };
@@ -214,7 +280,7 @@ unsafe fn by_rows<B: Block, const MOST: usize, const BLOCKS: usize>(rows: usize,
 
 #[inline(always)]
 #[expect(clippy::needless_range_loop, reason = "counted loops unroll without link-time optimisation too")]
-unsafe fn tile<B: Block, const ROWS: usize, const BLOCKS: usize>(job: &Job, place: Place) {
+unsafe fn tile<B: Block, S: Stored, const ROWS: usize, const BLOCKS: usize>(job: &Job, place: Place<S>) {
     let stride = job.rows.stride;
     // SAFETY: `product` checked that every row ends within its slice and that the output has room; panels and biases
     // are padded to whole panels; a cut block goes through `lanes`.
@@ -233,7 +299,7 @@ unsafe fn tile<B: Block, const ROWS: usize, const BLOCKS: usize>(job: &Job, plac
             for _ in 0..job.rows.run {
                 let mut columns = [B::filled(0.0); BLOCKS];
                 for block in 0..BLOCKS {
-                    columns[block] = B::load(panel.add(block * BLOCK));
+                    columns[block] = S::load(panel.add(block * BLOCK));
                 }
                 for row in 0..ROWS {
                     let value = B::splat(*x.add(row * stride));
@@ -241,7 +307,7 @@ unsafe fn tile<B: Block, const ROWS: usize, const BLOCKS: usize>(job: &Job, plac
                         sums[row][block] = sums[row][block].add_product(value, columns[block]);
                     }
                 }
-                B::prefetch::<false>(ahead);
+                B::prefetch::<false>(ahead.cast());
                 ahead = ahead.wrapping_add(place.ahead_step);
                 x = x.add(1);
                 // After the last step it points beyond the panel.
@@ -337,6 +403,30 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn halves_are_read_like_the_numbers_that_they_are() {
+        let (rows, columns, depth) = (7, 70, 33);
+        let values = numbers(rows * depth, 3);
+        let halves: Vec<f32> =
+            numbers(columns * depth, 4).into_iter().map(|x| f16_to_f32(f32_to_f16(x))).collect();
+        for kernels in Isa::available().filter_map(Kernels::with) {
+            let whole = Panels::pack(columns, depth, |column, k| halves[column * depth + k]);
+            let halved = whole.clone().halved(kernels);
+            assert_eq!(matches!(halved.lines, Lines::Halves(_)), kernels.widens_halves());
+            let run = |matrix: &Panels| {
+                let mut out = vec![0.0; rows * columns];
+                let rows = Rows::plain(&values, rows, depth, depth);
+                product(kernels, rows, matrix, &mut out, columns, Activation::None);
+                out
+            };
+            assert_eq!(run(&whole), run(&halved), "{:?}", kernels.isa());
+            // 1/3 is no half.
+            let third =
+                Panels::pack(columns, depth, |column, k| if column + k == 50 { 1.0 / 3.0 } else { 0.5 });
+            assert!(matches!(third.halved(kernels).lines, Lines::Whole(_)));
         }
     }
 }
