@@ -134,22 +134,47 @@ impl<D: ImageDecoder> ImageDecoder for Lenient<D> {
 pub fn grey(decoded: &DynamicImage) -> Grey {
     let (width, height) = (decoded.width() as usize, decoded.height() as usize);
     let levels = if decoded.color().has_alpha() {
-        let pixels = decoded.to_luma_alpha8();
+        let pixels: Vec<[u8; 2]> = match decoded {
+            DynamicImage::ImageRgba8(pixels) => pixels
+                .as_raw()
+                .as_chunks()
+                .0
+                .iter()
+                .map(|&[r, g, b, alpha]| [luma([r, g, b]), alpha])
+                .collect(),
+            other => other.to_luma_alpha8().pixels().map(|pixel| pixel.0).collect(),
+        };
         let (mut ink, mut weight) = (0u64, 0u64);
-        for pixel in pixels.pixels() {
-            ink += u64::from(pixel[0]) * u64::from(pixel[1]);
-            weight += u64::from(pixel[1]);
+        for &[level, alpha] in &pixels {
+            ink += u64::from(level) * u64::from(alpha);
+            weight += u64::from(alpha);
         }
         let ground = if ink >= 128 * weight.max(1) { 0 } else { 255 };
-        let over = |[level, alpha]: [u8; 2]| {
+        let over = |&[level, alpha]: &[u8; 2]| {
             let alpha = u32::from(alpha);
             ((u32::from(level) * alpha + ground * (255 - alpha) + 127) / 255) as u8
         };
-        pixels.pixels().map(|pixel| over(pixel.0)).collect()
+        pixels.iter().map(over).collect()
     } else {
-        decoded.to_luma8().into_raw()
+        match decoded {
+            DynamicImage::ImageRgb8(pixels) => {
+                pixels.as_raw().as_chunks().0.iter().map(|&rgb| luma(rgb)).collect()
+            }
+            other => other.to_luma8().into_raw(),
+        }
     };
     Grey { width, height, levels }
+}
+
+/// The luminance of an sRGB colour. The general conversion of the crate `image` takes nearly half of the time that a photograph of 12
+/// megapixels takes.
+fn luma([red, green, blue]: [u8; 3]) -> u8 {
+    const ONE: u32 = 1 << 24;
+    // 0.2126 and 0.0722; green has the rest.
+    const RED: u32 = 3_566_837;
+    const BLUE: u32 = 1_211_315;
+    let sum = RED * u32::from(red) + (ONE - RED - BLUE) * u32::from(green) + BLUE * u32::from(blue);
+    ((sum + ONE / 2) / ONE) as u8
 }
 
 /// What to do about a file of a kind that is known but not read.

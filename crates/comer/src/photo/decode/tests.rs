@@ -234,3 +234,25 @@ fn bad_files_are_refused_with_their_reason() {
         assert!(message.contains(expected), "{name}: {message}");
     }
 }
+
+#[test]
+fn luminance_is_that_of_the_image_crate_but_for_rounding() {
+    let levels = (0..=255u8).step_by(3);
+    let colours: Vec<[u8; 3]> = levels
+        .clone()
+        .flat_map(|r| levels.clone().flat_map(move |g| (0..=255).step_by(5).map(move |b| [r, g, b])))
+        .collect();
+    let raw = colours.concat();
+    let decoded = DynamicImage::ImageRgb8(image::RgbImage::from_raw(colours.len() as u32, 1, raw).unwrap());
+    let (found, expected) = (grey(&decoded).levels, decoded.to_luma8().into_raw());
+    // Levels about between two bytes may be rounded to the other one.
+    let differences: Vec<u8> = found
+        .iter()
+        .zip(&expected)
+        .map(|(a, b)| a.abs_diff(*b))
+        .filter(|&difference| difference > 0)
+        .collect();
+    assert!(differences.iter().all(|&difference| difference == 1));
+    assert!(differences.len() < found.len() / 30, "{} of {}", differences.len(), found.len());
+    assert_eq!(grey(&DynamicImage::ImageRgba8(decoded.to_rgba8())).levels, found);
+}
