@@ -182,7 +182,13 @@ fn box_mean(grey: &Grey, work: &Work) -> Result<Vec<u8>> {
 }
 
 /// The highest level within a square around each pixel that reaches `reach` pixels to each side.
-fn highest(levels: &[u8], width: usize, height: usize, reach: usize, work: &Work) -> Result<Vec<u8>> {
+pub(super) fn highest(
+    levels: &[u8],
+    width: usize,
+    height: usize,
+    reach: usize,
+    work: &Work,
+) -> Result<Vec<u8>> {
     let window = 2 * reach + 1;
     // Windows of 1, 2, 4, ... pixels are joined; at last two of them that overlap.
     let span = 1 << window.ilog2();
