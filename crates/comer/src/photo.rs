@@ -85,6 +85,8 @@ pub fn is_svg(_: &[u8]) -> bool {
 
 /// Pixels around a formula that may belong to its soft edges, in stroke widths.
 const SOFT_EDGE: f32 = 2.0;
+/// Up to this unevenness of the ground, strokes that are faint in places are brought out.
+const MOST_NOISE: f32 = 0.03;
 /// Size of the smaller image. The size of symbols can only be estimated, and a formula that is too large for the model may
 /// be read at this one.
 const SMALLER: f32 = 0.82;
@@ -224,7 +226,11 @@ fn formula(look: &Look, own: &[bool], bounds: Extent, work: &Work) -> Result<Opt
         }
     }
     work.spend((4 * reach + 8) * width * height)?;
-    let cut = faint::evened(cut, pen, work)?;
+    // In noisy images, evening out would bring out the noise.
+    work.spend(2 * cut.values.len())?;
+    if strength::noise(&cut) <= MOST_NOISE {
+        cut = faint::evened(cut, pen, work)?;
+    }
     let (fine, factor) = strength::refine(&cut, pen, work)?;
     let Some(level) = strength::threshold(&fine) else { return Ok(None) };
     let mask = fine.at_least(level);

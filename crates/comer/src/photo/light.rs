@@ -284,4 +284,26 @@ mod tests {
             assert!(expected || !inside, "{x} {y}: {value}");
         }
     }
+
+    #[test]
+    fn a_wedge_of_light_does_not_hide_faint_strokes() {
+        let (width, height) = (400, 300);
+        let stroke = |x: usize, y: usize| {
+            (60..180).contains(&x) && (80..83).contains(&y) || (120..123).contains(&x) && y < 140
+        };
+        let level = |at: usize| {
+            let (x, y) = (at % width, at / width);
+            let wedge = y > 180 && (x + y).abs_diff(500) < 14;
+            if stroke(x, y) && y > 40 {
+                90
+            } else if wedge {
+                240
+            } else {
+                140
+            }
+        };
+        let grey = Grey { width, height, levels: (0..width * height).map(level).collect() };
+        let (found, pen) = dark_ink(grey.clone(), &Work::new(&|| Ok(()))).unwrap().unwrap();
+        assert_eq!((found, pen), (grey, 2.0));
+    }
 }
