@@ -286,24 +286,16 @@ mod tests {
     }
 
     #[test]
-    fn a_wedge_of_light_does_not_hide_faint_strokes() {
-        let (width, height) = (400, 300);
-        let stroke = |x: usize, y: usize| {
-            (60..180).contains(&x) && (80..83).contains(&y) || (120..123).contains(&x) && y < 140
+    fn wide_strokes_are_hollow_and_shadows_far_away_are_not() {
+        let strength = |ink: fn(usize, usize) -> bool| {
+            let value = |at: usize| if ink(at % 200, at / 200) { 0.8 } else { 0.0 };
+            Strength { width: 200, height: 100, values: (0..200 * 100).map(value).collect() }
         };
-        let level = |at: usize| {
-            let (x, y) = (at % width, at / width);
-            let wedge = y > 180 && (x + y).abs_diff(500) < 14;
-            if stroke(x, y) && y > 40 {
-                90
-            } else if wedge {
-                240
-            } else {
-                140
-            }
-        };
-        let grey = Grey { width, height, levels: (0..width * height).map(level).collect() };
-        let (found, pen) = dark_ink(grey.clone(), &Work::new(&|| Ok(()))).unwrap().unwrap();
-        assert_eq!((found, pen), (grey, 2.0));
+        let edge = strength(|x, y| (20..60).contains(&x) && (20..22).contains(&y));
+        let stroke = strength(|x, y| (20..60).contains(&x) && (20..30).contains(&y));
+        let shadow = strength(|x, y| x > 150 || (20..60).contains(&x) && (20..22).contains(&y));
+        for (next, expected) in [(&edge, false), (&stroke, true), (&shadow, false)] {
+            assert_eq!(is_hollow(&edge, next, 2.0, 0.6, &Work::new(&|| Ok(()))).unwrap(), expected);
+        }
     }
 }
