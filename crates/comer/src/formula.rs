@@ -18,6 +18,8 @@ const MUCH_UNREAD: f32 = 0.1;
 const SMALL: f64 = 14.0;
 /// Enlarged by more than this to the size of the training images, a picture has too few pixels for a doubtful formula.
 const ENLARGED: f64 = 2.0;
+/// Below this confidence, a cleaned picture is also read at a smaller size, and the surer reading is kept.
+const UNSURE: f32 = 0.4;
 /// Below this confidence, a picture is also read in the other three directions.
 const TURNED: f32 = 0.1;
 /// How sure another direction has to be to be preferred.
@@ -59,13 +61,21 @@ impl std::fmt::Display for Warning {
 }
 
 impl Recognizer {
-    /// Recognizes a formula and says what is doubtful about it. An image that makes no sense is also read in the other three
-    /// directions.
+    /// Recognizes a formula and says what is doubtful about it. A photograph or scan that is hard to read is also read at a
+    /// smaller size, and an image that makes no sense in the other three directions.
     ///
     /// Ink that was not read is only noticed with [`RecognizeOptions::alignment`].
     pub fn recognize_formula(&self, input: Input, options: &RecognizeOptions) -> Result<Formula> {
         let mut recognition = self.recognize_with(&input, options)?;
         let mut input = input;
+        if recognition.best.confidence < UNSURE
+            && let Some(smaller) = input.smaller()
+            && let Some(second) = unless_interrupted(self.recognize_with(smaller, options))?
+            && second.best.confidence > recognition.best.confidence
+        {
+            input = smaller.clone();
+            recognition = second;
+        }
         if input.ink().is_none()
             && recognition.best.confidence < TURNED
             && let Some(turned) = self.upright(&input, options)?
@@ -83,16 +93,22 @@ impl Recognizer {
         let mut best: Option<(f32, Input)> = None;
         for quarters in 1..4 {
             let Ok(turned) = input.turned(quarters) else { continue };
-            let confidence = match self.recognize_with(&turned, &quick) {
-                Ok(found) => found.best.confidence,
-                Err(error @ (Error::Cancelled | Error::DeadlineExceeded)) => return Err(error),
-                Err(_) => continue,
-            };
+            let Some(found) = unless_interrupted(self.recognize_with(&turned, &quick))? else { continue };
+            let confidence = found.best.confidence;
             if confidence >= TURNED_CONFIDENCE && best.as_ref().is_none_or(|best| confidence > best.0) {
                 best = Some((confidence, turned));
             }
         }
         Ok(best.map(|(_, turned)| turned))
+    }
+}
+
+/// `None` for a failure of another reading than the first, unless recognition has to end.
+fn unless_interrupted(result: Result<Recognition>) -> Result<Option<Recognition>> {
+    match result {
+        Ok(recognition) => Ok(Some(recognition)),
+        Err(error @ (Error::Cancelled | Error::DeadlineExceeded)) => Err(error),
+        Err(_) => Ok(None),
     }
 }
 

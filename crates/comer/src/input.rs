@@ -45,6 +45,8 @@ pub struct Input {
     bounds: Bounds,
     /// The image and its mapping before it was scaled to the limits, if it was.
     whole: Option<Box<(Image, Mapping)>>,
+    /// The same at a smaller size, if a picture was cleaned.
+    smaller: Option<Box<Self>>,
     /// Which strokes of a page the ink has, if it is only a part of it.
     strokes: Option<Vec<usize>>,
 }
@@ -201,7 +203,12 @@ impl Input {
         let interrupt = || options.interrupt.check();
         let cleaning = Cleaning { remove_lines: options.remove_lines, gaps };
         let formulas = photo::clean_all(&grey, &cleaning, &Work::new(&interrupt))?;
-        let input = |Cleaned { image, mapping, extent }| Self::fitted(image, None, mapping, extent);
+        let input = |Cleaned { image, mapping, smaller, extent }| {
+            let smaller =
+                smaller.and_then(|(image, mapping)| Self::fitted(image, None, mapping, extent).ok());
+            let smaller = smaller.map(Box::new);
+            Ok(Self { smaller, ..Self::fitted(image, None, mapping, extent)? })
+        };
         formulas.into_iter().map(input).collect()
     }
 
@@ -244,6 +251,11 @@ impl Input {
     /// The pen strokes, if the input has them.
     pub fn ink(&self) -> Option<&Ink> {
         self.ink.as_ref()
+    }
+
+    /// The input at a smaller size, for a second reading; `None` for ink, for images that were not cleaned and turned ones.
+    pub(crate) fn smaller(&self) -> Option<&Self> {
+        self.smaller.as_deref()
     }
 
     /// The image turned clockwise by a number of quarters, for a formula that is not upright; without its ink.
@@ -294,7 +306,7 @@ impl Input {
             Mapping::scale(fitted.width() as f64 / width as f64, fitted.height() as f64 / height as f64);
         let whole = (fitted != image && ink.is_none()).then(|| Box::new((image, mapping)));
         let (bounds, mapping) = (extent.into(), mapping.then(fit));
-        Ok(Self { image: fitted, ink, mapping, factor, bounds, whole, strokes: None })
+        Ok(Self { image: fitted, ink, mapping, factor, bounds, whole, smaller: None, strokes: None })
     }
 }
 

@@ -3,13 +3,14 @@
 //!
 //! The steps, one module each: `decode` (bytes to grey levels), [`page`] (a sheet on a desk, its perspective), [`light`]
 //! (which side is ink, uneven light), [`strength`] (threshold, sharpening), [`paper`] (ruled and squared lines), [`parts`] and
-//! [`shape`] (connected ink, specks, edges, stroke width), [`layout`] (which ink is one formula), [`redraw`] (to size, in 3
-//! pixels). `drawing` takes images that are like those of the training set already. The cost of each is linear in the
-//! pixels; [`work`] counts it.
+//! [`shape`] (connected ink, specks, edges, stroke width), [`layout`] (which ink is one formula), `faint` (strokes that are
+//! faint in places), [`redraw`] (to size, in 3 pixels). `drawing` takes images that are like those of the training set
+//! already. The cost of each is linear in the pixels; [`work`] counts it.
 
 #[cfg(feature = "decode")]
 mod decode;
 mod drawing;
+mod faint;
 pub mod layout;
 pub mod light;
 pub mod page;
@@ -70,6 +71,8 @@ pub struct Cleaned {
     pub image: Image,
     /// Where a place of the source is in the image.
     pub mapping: Mapping,
+    /// The same at a smaller size, for a second reading; `None` if the image is a drawing that stays as it is.
+    pub smaller: Option<(Image, Mapping)>,
     /// What its ink fills in the source.
     pub extent: Extent,
 }
@@ -82,6 +85,11 @@ pub fn is_svg(_: &[u8]) -> bool {
 
 /// Pixels around a formula that may belong to its soft edges, in stroke widths.
 const SOFT_EDGE: f32 = 2.0;
+/// Up to this unevenness of the ground, strokes that are faint in places are brought out.
+const MOST_NOISE: f32 = 0.03;
+/// Size of the smaller image. The size of symbols can only be estimated, and a formula that is too large for the model may
+/// be read at this one.
+const SMALLER: f32 = 0.82;
 /// Outside of these ratios to the estimate that the ground was measured with, the ground and the stroke width are measured
 /// again: too wide a ground keeps edges of shadows, too narrow a one hollows out where strokes cross.
 const AGREEMENT: (f32, f32) = (0.6, 1.25);
@@ -150,7 +158,10 @@ pub fn clean_all(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cl
         group.iter().for_each(|&at| own[kept[at]] = true);
         let Some(bounds) = group.iter().map(|&at| extents[at]).reduce(Extent::join) else { continue };
         let look = Look { strength: &strength, parts: &parts, pen, mapping };
-        formulas.extend(formula(&look, &own, bounds, work)?);
+        let Some(found) = formula(&look, &own, bounds, work)? else { continue };
+        // The rectangle of all of them would be too large in a source that is turned or in perspective.
+        let extent = group.iter().map(|&at| in_source(extents[at], mapping)).reduce(Extent::join);
+        formulas.push(Cleaned { extent: extent.unwrap_or(found.extent), ..found });
     }
     if formulas.is_empty() { Err(nothing()) } else { Ok(formulas) }
 }
@@ -215,23 +226,27 @@ fn formula(look: &Look, own: &[bool], bounds: Extent, work: &Work) -> Result<Opt
         }
     }
     work.spend((4 * reach + 8) * width * height)?;
+    // In noisy images, evening out would bring out the noise.
+    work.spend(2 * cut.values.len())?;
+    if strength::noise(&cut) <= MOST_NOISE {
+        cut = faint::evened(cut, pen, work)?;
+    }
     let (fine, factor) = strength::refine(&cut, pen, work)?;
     let Some(level) = strength::threshold(&fine) else { return Ok(None) };
     let mask = fine.at_least(level);
     let parts = Parts::of(&mask, work)?;
     let mask = parts.mask(&shape::without_specks(&parts, &vec![true; parts.list.len()]));
-    let Some((image, redrawn)) = redraw::to_training_size(&mask, &fine, level, work)? else {
-        return Ok(None);
-    };
     let refined = Mapping::new(
         [f64::from(factor); 2],
         [-(left as f64), -(top as f64)].map(|at| at * f64::from(factor)),
     );
-    Ok(Some(Cleaned {
-        image,
-        extent: in_source(bounds, mapping),
-        mapping: mapping.then(refined).then(redrawn),
-    }))
+    let mapped = |size: f32| -> Result<Option<(Image, Mapping)>> {
+        let found = redraw::to_training_size(&mask, &fine, level, size, work)?;
+        Ok(found.map(|(image, redrawn)| (image, mapping.then(refined).then(redrawn))))
+    };
+    let Some((image, whole)) = mapped(1.0)? else { return Ok(None) };
+    let (smaller, extent) = (mapped(SMALLER)?, in_source(bounds, mapping));
+    Ok(Some(Cleaned { image, mapping: whole, smaller, extent }))
 }
 
 /// What holds a rectangle of the target of a mapping in its source.

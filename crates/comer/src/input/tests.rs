@@ -119,3 +119,19 @@ fn raw_images_are_only_scaled() {
     let corner = input.to_source(Point { x: 1024.0, y: 32.0 });
     assert_eq!((corner.x, corner.y), (2048.0, 64.0));
 }
+
+#[test]
+fn cleaned_pictures_have_a_smaller_image_and_drawings_have_none() {
+    let drawing = cross(60.0).draw().unwrap();
+    let (width, height) = (drawing.width(), drawing.height());
+    let drawn = Input::from_pixels(width, height, drawing.pixels().to_vec()).unwrap();
+    assert!(drawn.smaller().is_none() && Input::from_ink(cross(60.0)).unwrap().smaller().is_none());
+    let paper = drawing.pixels().iter().map(|&level| 230 - level / 5 * 4).collect();
+    let cleaned = Input::from_pixels(width, height, paper).unwrap();
+    let smaller = cleaned.smaller().unwrap();
+    assert_eq!(smaller.bounds(), cleaned.bounds());
+    // The size of the ink, without its margins.
+    let side = |input: &Input| (input.image().width() - 23) as f64;
+    assert!((0.75..0.9).contains(&(side(smaller) / side(&cleaned))), "{} {}", side(smaller), side(&cleaned));
+    assert!(cleaned.turned(1).unwrap().smaller().is_none());
+}

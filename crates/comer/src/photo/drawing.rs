@@ -31,7 +31,7 @@ pub fn formulas(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cle
         let Some(extent) = group.iter().map(|&part| extents[part]).reduce(Extent::join) else { continue };
         if whole {
             let image = Image::new(grey.width, grey.height, grey.levels.clone())?;
-            return Ok(vec![Cleaned { image, mapping: Mapping::scale(1.0, 1.0), extent }]);
+            return Ok(vec![Cleaned { image, mapping: Mapping::scale(1.0, 1.0), smaller: None, extent }]);
         }
         let mut own = vec![false; parts.list.len()];
         group.iter().for_each(|&part| own[part] = true);
@@ -52,6 +52,7 @@ pub fn formulas(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cle
         formulas.push(Cleaned {
             image: Image::new(width, height, pixels)?,
             mapping: Mapping::new([1.0; 2], offset),
+            smaller: None,
             extent,
         });
     }

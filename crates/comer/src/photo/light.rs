@@ -17,8 +17,6 @@ const STRONG: f32 = 0.5;
 const FULL: f32 = 1.5;
 /// How many times as much ink of full strength a wider ground may show.
 const HOLLOW: usize = 2;
-/// Steps in which strengths are counted.
-const BINS: usize = 64;
 /// What is narrower than twice this many stroke widths is ink; what is wider is ground.
 const GROUND_REACH: f32 = 2.5;
 /// From this stroke width on, noise is averaged out before the ground is measured.
@@ -62,7 +60,8 @@ pub fn dark_ink(grey: Grey, work: &Work) -> Result<Option<(Grey, f32)>> {
     let (dark, _) = shrink_by(&grey, side, work)?;
     let light = inverted(&dark);
     let widest = WIDEST.0 + WIDEST.1 * dark.width.min(dark.height) as f32;
-    let mut tried: Vec<(f32, f32, [usize; BINS])> = Vec::new();
+    // Each width of strokes with the threshold and the strengths that it gives.
+    let mut tried: Vec<(f32, f32, Strength)> = Vec::new();
     let mut width = 2.0;
     while width <= widest {
         let stronger = |grey: &Grey| -> Result<(f32, Strength)> {
@@ -71,21 +70,38 @@ pub fn dark_ink(grey: Grey, work: &Work) -> Result<Option<(Grey, f32)>> {
         };
         let (dark, light) = (stronger(&dark)?, stronger(&light)?);
         let (level, strength) = if dark.0 >= light.0 { dark } else { light };
-        let mut counts = [0; BINS];
-        strength.values.iter().for_each(|value| counts[((value * BINS as f32) as usize).min(BINS - 1)] += 1);
-        tried.push((level, width, counts));
+        tried.push((level, width, strength));
         width *= 2.0;
     }
     let strongest = tried.iter().map(|found| found.0).fold(0.0, f32::max);
-    // Too narrow a ground takes the middle of wide strokes for ground: with a wider one there would be much more ink.
-    let full = ((FULL * strongest * BINS as f32) as usize).min(BINS - 1);
-    let ink = |at: usize| tried.get(at).map_or(0, |found| found.2[full..].iter().sum::<usize>());
-    let first = (0..tried.len())
-        .find(|&at| tried[at].0 >= STRONG * strongest && HOLLOW * ink(at) >= ink(at + 1))
-        .map(|at| (tried[at].0, tried[at].1));
+    let mut first = None;
+    for (at, (level, width, strength)) in tried.iter().enumerate() {
+        if *level < STRONG * strongest {
+            continue;
+        }
+        let hollow = match tried.get(at + 1) {
+            Some((_, _, next)) => is_hollow(strength, next, *width, FULL * strongest, work)?,
+            None => false,
+        };
+        if !hollow {
+            first = Some((*level, *width));
+            break;
+        }
+    }
     let Some((level, width)) = first.filter(|_| strongest > 0.0) else { return Ok(None) };
     let is_dark = is_dark_on_light(&dark, &light, width, level, work)?;
     Ok(Some((if is_dark { grey } else { inverted(&grey) }, width * side as f32)))
+}
+
+/// Whether too narrow a ground takes the middle of wide strokes for ground: with the next one there is much more ink of full
+/// strength around what there is of it. Ink far from it does not count: that is a shadow or a wedge of light.
+fn is_hollow(strength: &Strength, next: &Strength, width: f32, full: f32, work: &Work) -> Result<bool> {
+    let ink: Vec<u8> = strength.values.iter().map(|&value| u8::from(value >= full)).collect();
+    let reach = (2.0 * GROUND_REACH * width).ceil() as usize;
+    let near = highest(&ink, strength.width, strength.height, reach, work)?;
+    let filled = near.iter().zip(&next.values).filter(|&(&near, &value)| near > 0 && value >= full).count();
+    work.spend(2 * ink.len())?;
+    Ok(filled > HOLLOW * ink.iter().filter(|&&ink| ink > 0).count())
 }
 
 /// Whether what is narrow is mostly darker than its surroundings. Ink is the minority of them, so the third moment of its
@@ -182,7 +198,13 @@ fn box_mean(grey: &Grey, work: &Work) -> Result<Vec<u8>> {
 }
 
 /// The highest level within a square around each pixel that reaches `reach` pixels to each side.
-fn highest(levels: &[u8], width: usize, height: usize, reach: usize, work: &Work) -> Result<Vec<u8>> {
+pub(super) fn highest(
+    levels: &[u8],
+    width: usize,
+    height: usize,
+    reach: usize,
+    work: &Work,
+) -> Result<Vec<u8>> {
     let window = 2 * reach + 1;
     // Windows of 1, 2, 4, ... pixels are joined; at last two of them that overlap.
     let span = 1 << window.ilog2();
@@ -260,6 +282,20 @@ mod tests {
             let inside = (10..width - 10).contains(&x) && (10..height - 10).contains(&y);
             let expected = if stroke(x, y) { value > 0.35 } else { value < 0.4 };
             assert!(expected || !inside, "{x} {y}: {value}");
+        }
+    }
+
+    #[test]
+    fn wide_strokes_are_hollow_and_shadows_far_away_are_not() {
+        let strength = |ink: fn(usize, usize) -> bool| {
+            let value = |at: usize| if ink(at % 200, at / 200) { 0.8 } else { 0.0 };
+            Strength { width: 200, height: 100, values: (0..200 * 100).map(value).collect() }
+        };
+        let edge = strength(|x, y| (20..60).contains(&x) && (20..22).contains(&y));
+        let stroke = strength(|x, y| (20..60).contains(&x) && (20..30).contains(&y));
+        let shadow = strength(|x, y| x > 150 || (20..60).contains(&x) && (20..22).contains(&y));
+        for (next, expected) in [(&edge, false), (&stroke, true), (&shadow, false)] {
+            assert_eq!(is_hollow(&edge, next, 2.0, 0.6, &Work::new(&|| Ok(()))).unwrap(), expected);
         }
     }
 }

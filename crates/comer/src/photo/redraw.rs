@@ -31,17 +31,18 @@ const LONGEST_SIDE: f32 = 4096.0;
 /// Most pixels of the result: more are averaged away before the model reads them.
 const MOST_PIXELS: f32 = 2_000_000.0;
 
-/// The ink as a training image, and how it is mapped there; `None` without ink.
+/// The ink as a training image, and how it is mapped there; `None` without ink. `size` is 1 for the training images' size.
 pub fn to_training_size(
     mask: &Mask,
     strength: &Strength,
     level: f32,
+    size: f32,
     work: &Work,
 ) -> Result<Option<(Image, Mapping)>> {
     let parts = Parts::of(mask, work)?;
     let all = vec![true; parts.list.len()];
     let Some(pen) = parts.stroke_width(&all) else { return Ok(None) };
-    let (by_height, by_width) = (scale_by_height(&parts.list, pen), STROKE_WIDTH / pen);
+    let (by_height, by_width) = (size * scale_by_height(&parts.list, pen), size * STROKE_WIDTH / pen);
     let side = (LONGEST_SIDE - 2.0 * MARGIN as f32) / mask.width.max(mask.height) as f32;
     let most = side.min((MOST_PIXELS / (mask.width * mask.height) as f32).sqrt());
     if (by_height / by_width).max(by_width / by_height) <= AGREEMENT {

@@ -200,3 +200,12 @@ fn blur(strength: &Strength, deviation: f32, work: &Work) -> Result<Strength> {
     }
     Ok(Strength { width, height, values: both })
 }
+
+/// How uneven the ground is: the mean strength of what is not ink, as a share of the threshold.
+pub fn noise(strength: &Strength) -> f32 {
+    let Some(level) = threshold(strength) else { return 0.0 };
+    let ground = strength.values.iter().filter(|&&value| value < 0.5 * level);
+    let (count, sum) =
+        ground.fold((0usize, 0f64), |(count, sum), &value| (count + 1, sum + f64::from(value)));
+    (sum / count.max(1) as f64) as f32 / level
+}
