@@ -68,7 +68,10 @@ impl Recognizer {
     pub fn recognize_formula(&self, input: Input, options: &RecognizeOptions) -> Result<Formula> {
         let mut recognition = self.recognize_with(&input, options)?;
         let mut input = input;
+        // What is read to the greatest length is no formula at any size.
+        let ends = recognition.best.tokens.len() + 1 < options.search.max_length;
         if recognition.best.confidence < UNSURE
+            && ends
             && let Some(smaller) = input.smaller()
             && let Some(second) = unless_interrupted(self.recognize_with(smaller, options))?
             && second.best.confidence > recognition.best.confidence
