@@ -9,7 +9,7 @@ use comer::internal::{ModelFile, Precision};
 use serde_json::{Value, json};
 
 use crate::args::{ModelArgs, open_language_model};
-use crate::output::{message, print, print_json};
+use crate::output::{message, print, print_json, printable};
 
 /// Describe a model file; with --out, write a copy in half precision, with notes, or the mean of several.
 #[derive(clap::Args)]
@@ -127,7 +127,7 @@ fn describe(model: &ModelFile, parameters: usize) -> String {
     if !long.is_empty() {
         text += &format!("{}: printed by --json\n", long.join(", "));
     }
-    text
+    printable(&text)
 }
 
 /// A value as people write it; none if it does not fit on a line.
@@ -142,7 +142,7 @@ fn one_line(value: &Value) -> Option<String> {
         }
         other => other.to_string(),
     };
-    (text.len() <= 160).then_some(text)
+    (text.len() <= 160 && !text.contains('\n')).then_some(text)
 }
 
 #[cfg(test)]
@@ -171,6 +171,16 @@ mod tests {
         let text = describe(&model, 7);
         assert!(text.contains("figures: search joint, token_match 64.5\n"), "{text}");
         assert!(text.ends_with("recipe: printed by --json\n"), "{text}");
+    }
+
+    #[test]
+    fn the_provenance_does_not_control_the_terminal() {
+        let mut model = model(1.0);
+        model.provenance.insert("a\u{1b}]0;title\u{7}".into(), json!("b\u{1b}[2Jc\u{202e}d"));
+        model.provenance.insert("lines".into(), json!("e\nlicense: f"));
+        let text = describe(&model, 7);
+        assert!(text.contains("a\\u{1b}]0;title\\u{7}: b\\u{1b}[2Jc\\u{202e}d\n"), "{text:?}");
+        assert!(!text.contains("license") && text.ends_with("lines: printed by --json\n"), "{text:?}");
     }
 
     #[test]

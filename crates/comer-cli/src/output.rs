@@ -1,7 +1,7 @@
 //! What the program prints: results on stdout, messages for people on stderr.
 
 use std::fmt::Display;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -12,10 +12,14 @@ use comer_eval::score::Protocol;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-/// Prints results to stdout.
+/// Prints results to stdout: as they are to a file or pipe, and [`printable`] to a terminal.
 pub fn print(text: impl Display) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    write!(out, "{text}")?;
+    if out.is_terminal() {
+        write!(out, "{}", printable(&text.to_string()))?;
+    } else {
+        write!(out, "{text}")?;
+    }
     Ok(out.flush()?)
 }
 

@@ -75,6 +75,10 @@ fn train(arguments: &Arguments, ranks: &Ranks) -> Result<ExitCode> {
         comer_files::read_text(&arguments.recipe).with_context(|| arguments.recipe.display().to_string())?;
     let recipe = Recipe::open(&arguments.recipe)?;
     let vocab = read_vocab(arguments.vocab.as_deref())?;
+    if ranks.is_first() {
+        // Before the data is read, which takes a while.
+        RunFolder::check_unused(&arguments.out)?;
+    }
     let backend = open_backend(&arguments.device, &recipe, &vocab)?;
     let mut backend = ranks.share(backend, recipe.batches.accumulate);
     let samples = Samples::open(&arguments.data, &arguments.ink, &recipe, &vocab)?;

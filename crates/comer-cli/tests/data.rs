@@ -320,6 +320,20 @@ fn sources_are_imported_without_test_captions_and_by_half_of_the_writers() {
     assert_eq!(names, writers.map(|name| format!("w/{name}")));
     assert!(halves.iter().all(|half| !half.is_empty()), "{halves:?}");
 
+    // Lines are read one by one, also more of them than are converted at a time, and have a limit.
+    let line = |id: usize, length: usize| {
+        let raw = "r".repeat(length);
+        format!("{{\"id\":\"{id}\",\"tokens\":\"a\",\"strokes\":[[0,0,9,99]],\"raw\":\"{raw}\"}}\n")
+    };
+    let part = 6 << 20;
+    write(at("long.jsonl"), (0..7).map(|id| line(id, part)).collect::<String>());
+    let records = import("long.jsonl.out", &["long.jsonl"], &[]).0;
+    assert_eq!(records.iter().map(|record| &record.id[..]).collect::<String>(), "0123456");
+    write(at("longer.jsonl"), line(0, 9) + &line(1, 3 * part));
+    let longer = comer(&["import", "--out", at("none").to_str().unwrap()], &[&at("longer.jsonl")]);
+    assert_eq!(longer.status.code(), Some(1));
+    assert!(errors(&longer).contains("longer.jsonl: line 2 is larger than the limit"), "{longer:?}");
+
     // A set without shared captions and ink passes; one with captions of the tests does not.
     let check = |tests: &str, ink: &str| {
         let (set, tests, ink) = (at("all.jsonl"), at(tests), at(ink));

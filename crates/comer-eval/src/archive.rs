@@ -15,7 +15,11 @@ const MAX_IMAGE: u64 = 16 << 20;
 /// What the files of a zip may unpack to: [`ROOM`] bytes and [`RATIO`] times the size of the zip. CROHME's bitmaps unpack to
 /// 18 times their zip.
 const RATIO: u64 = 64;
-const ROOM: u64 = 64 << 20;
+const ROOM: u64 = 16 << 20;
+/// Most rows of a table: [`ROWS`], and one for each [`ROW`] bytes of its file or zip. A row takes up to 400 bytes in memory,
+/// however short it is.
+const ROWS: u64 = 100_000;
+const ROW: u64 = 32;
 
 /// A folder, a zip, or a single file.
 pub(crate) struct Archive {
@@ -105,6 +109,18 @@ impl Archive {
         let invalid = |reason: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, reason);
         let bytes = self.read_bounded(name, comer_files::limit::TEXT)?.ok_or(std::io::ErrorKind::NotFound)?;
         String::from_utf8(bytes).map_err(|_| invalid("not UTF-8"))
+    }
+
+    /// A table as text.
+    pub(crate) fn read_table(&self, name: &str) -> std::io::Result<String> {
+        let text = self.read_text(name)?;
+        let most = ROWS + self.zip_size().unwrap_or(text.len() as u64) / ROW;
+        let rows = text.lines().count() as u64;
+        if rows > most {
+            let reason = format!("has {rows} lines, expected at most {most} for its size");
+            return Err(std::io::Error::new(ErrorKind::FileTooLarge, reason));
+        }
+        Ok(text)
     }
 
     fn read_bounded(&self, name: &str, limit: u64) -> std::io::Result<Option<Vec<u8>>> {

@@ -168,7 +168,7 @@ impl Split<'_> {
     /// Its captions; no rows where it has only graphs.
     pub fn captions(&self) -> Result<Captions> {
         let Some(name) = &self.found.captions else { return Ok(Captions::default()) };
-        let text = self.archive.read_text(name).map_err(|reason| {
+        let text = self.archive.read_table(name).map_err(|reason| {
             // The name inside of a zip is part of what went wrong.
             let path = self.archive.path();
             Error::File { path: if self.archive.is_file() { path.into() } else { path.join(name) }, reason }

@@ -42,7 +42,7 @@ pub fn read_predictions(path: &Path) -> Result<Predictions> {
     let archive = Archive::open(path)?;
     let mut names = archive.names(|_| true)?;
     if archive.is_file() {
-        let text = archive.read_text("").map_err(|reason| Error::File { path: path.into(), reason })?;
+        let text = archive.read_table("").map_err(|reason| Error::File { path: path.into(), reason })?;
         return Ok(predictions_table(&text));
     }
     names.retain(|name| name.ends_with(".txt"));
@@ -193,6 +193,32 @@ mod tests {
             let read = read_predictions(&path).unwrap();
             assert_eq!((read.by_name["a"].as_str(), read.by_name["b"].as_str()), ("x ^ { 2 }", "x + 1"));
             assert_eq!((read.by_name.len(), read.problems.len()), (2, 2), "{:?}", read.problems);
+        }
+    }
+
+    #[test]
+    fn tables_of_too_many_rows_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let long =
+            |rows: usize| (0..rows).map(|row| format!("{row}\t{}\n", "x ".repeat(12))).collect::<String>();
+        // As many rows as real tables have, and more of them that are short.
+        for (text, expected) in [
+            (long(300_000), None),
+            ("a\n".repeat(150_000), Some("has 150000 lines, expected at most 109375")),
+        ] {
+            let table = folder.path().join("table.tsv");
+            std::fs::write(&table, text).unwrap();
+            let predictions = read_predictions(&table).map(|read| read.by_name.len());
+            let truths = read_truths(&table, None).map(|read| read.truths.len());
+            for read in [predictions, truths] {
+                match expected {
+                    None => assert_eq!(read.unwrap(), 300_000),
+                    Some(reason) => {
+                        let message = read.unwrap_err().to_string();
+                        assert!(message.contains(reason) && message.contains("table.tsv"), "{message}");
+                    }
+                }
+            }
         }
     }
 

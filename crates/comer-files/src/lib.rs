@@ -16,5 +16,5 @@ mod write;
 pub use folder::OutputFolder;
 pub use journal::Journal;
 pub use lock::Lock;
-pub use read::{Limited, is_inside, open, read, read_from, read_text};
+pub use read::{Limited, is_inside, lines, open, read, read_from, read_text};
 pub use write::write_atomic;

@@ -8,3 +8,5 @@ pub const MODEL: u64 = 2 << 30;
 pub const TEXT: u64 = 64 << 20;
 /// Text that is read line by line: stroke sets, glyphs, lists of formulas.
 pub const LINES: u64 = 8 << 30;
+/// A line of such text.
+pub const LINE: u64 = 16 << 20;

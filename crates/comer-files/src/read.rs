@@ -1,7 +1,7 @@
 //! Reads files up to a limit.
 
 use std::fs::File;
-use std::io::{Error, ErrorKind, Read, Result};
+use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result};
 use std::path::{Component, Path};
 
 /// A reader that fails once more than its limit was read.
@@ -88,6 +88,35 @@ pub fn read_text(path: &Path) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "not UTF-8"))
 }
 
+/// The lines of a file of at most [`limit::LINES`](crate::limit::LINES) bytes, each of at most
+/// [`limit::LINE`](crate::limit::LINE).
+pub fn lines(path: &Path) -> Result<impl Iterator<Item = Result<String>>> {
+    let mut file = BufReader::new(open(path, crate::limit::LINES)?);
+    let mut number = 0;
+    Ok(std::iter::from_fn(move || {
+        number += 1;
+        line(&mut file, number, crate::limit::LINE).transpose()
+    }))
+}
+
+/// The next line without its end, or none.
+fn line(reader: &mut impl BufRead, number: usize, limit: u64) -> Result<Option<String>> {
+    let mut line = Vec::new();
+    // Room for the end of the line.
+    if reader.take(limit + 2).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    if line.pop_if(|byte| *byte == b'\n').is_some() {
+        line.pop_if(|byte| *byte == b'\r');
+    }
+    if line.len() as u64 > limit {
+        let reason = format!("line {number} is larger than the limit of {limit} bytes");
+        return Err(Error::new(ErrorKind::FileTooLarge, reason));
+    }
+    let invalid = |_| Error::new(ErrorKind::InvalidData, format!("line {number} is not UTF-8"));
+    String::from_utf8(line).map(Some).map_err(invalid)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +131,23 @@ mod tests {
         assert_eq!(read_from(&b"12345"[..], 5).unwrap(), b"12345");
         assert_eq!(read_from(&b"12345"[..], 4).unwrap_err().kind(), ErrorKind::FileTooLarge);
         assert_eq!(read_text(&path).unwrap(), "12345");
+    }
+
+    #[test]
+    fn lines_are_those_of_text_up_to_a_limit() {
+        let all = |text: &str| {
+            let mut reader = text.as_bytes();
+            (1..).map_while(|number| line(&mut reader, number, 5).transpose()).collect::<Result<Vec<_>>>()
+        };
+        for text in ["", "\n", "12345", "a\n\nb\r\n12345\r\n12345\n", "a\n\r"] {
+            assert_eq!(all(text).unwrap(), text.lines().collect::<Vec<_>>(), "{text:?}");
+        }
+        for text in ["a\n123456", "a\n123456\nb", "a\n12345678\nb"] {
+            let error = all(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+            assert_eq!(error.to_string(), "line 2 is larger than the limit of 5 bytes");
+        }
+        assert_eq!(line(&mut &b"\xff\n"[..], 1, 5).unwrap_err().to_string(), "line 1 is not UTF-8");
     }
 
     #[test]

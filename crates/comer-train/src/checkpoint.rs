@@ -176,6 +176,9 @@ pub fn read(bytes: &[u8]) -> Result<Checkpoint, String> {
         }
         let numbers = view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
         let tensor = Tensor { shape: view.shape().to_vec(), data: numbers.collect() };
+        if let Some(number) = tensor.data.iter().find(|number| !number.is_finite()) {
+            return Err(format!("tensor {group}/{name} has the value {number}, expected finite numbers"));
+        }
         let weights = match group {
             "weights" => &mut checkpoint.weights,
             "first" => &mut checkpoint.optimizer.first,
@@ -246,6 +249,12 @@ mod tests {
         assert!(read(&bytes).unwrap_err().contains("damaged"));
         assert!(read(&bytes[..last]).is_err());
         assert!(read(b"").is_err());
+
+        let optimizer = OptimizerState { second: tensors(f32::NAN), ..checkpoint.optimizer.clone() };
+        Checkpoint { optimizer, ..checkpoint }.save(&path).unwrap();
+        let message = Checkpoint::open(&path).unwrap_err().to_string();
+        assert!(message.contains("tensor second/a.weight has the value NaN"), "{message}");
+        assert!(message.contains(&path.display().to_string()), "{message}");
     }
 
     /// A tensor of one number under a name, as a file of one of the formats.

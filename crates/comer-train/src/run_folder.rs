@@ -39,6 +39,14 @@ pub struct Resumed {
 const HEADER: &str = "epoch,step,size,rate,loss,tokens_found,exp_rate,pictures_per_second,hours\n";
 
 impl RunFolder {
+    /// Fails if another process trains in this folder, which need not exist.
+    pub fn check_unused(path: &Path) -> Result<()> {
+        match path.join(".lock").exists() {
+            true => lock(path).map(drop),
+            false => Ok(()),
+        }
+    }
+
     /// Creates the folder of a new run.
     pub fn create(path: &Path, recipe: &Recipe, recipe_text: &str) -> Result<Self> {
         fs::create_dir_all(path).map_err(failed(path))?;

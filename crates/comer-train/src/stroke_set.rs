@@ -13,7 +13,6 @@
 //! | `writer` | the writer; optional |
 //! | `pen` | for strokes traced from a picture: the width of the real pen in pixels. Such strokes keep their scale; all others are scaled by CROHME's rule (see [`comer::Ink::draw`]) |
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use comer::internal::vocab::PAD;
@@ -133,9 +132,8 @@ impl Record {
 /// Reads a set. An invalid line is an error that names it.
 pub fn read(path: &Path) -> Result<Vec<Record>> {
     let failed = |reason| Error::File { path: path.into(), reason };
-    let file = comer_files::open(path, comer_files::limit::LINES).map_err(failed)?;
     let mut records = Vec::new();
-    for (number, line) in BufReader::new(file).lines().enumerate() {
+    for (number, line) in comer_files::lines(path).map_err(failed)?.enumerate() {
         let line = line.map_err(failed)?;
         let record = serde_json::from_str(&line).map_err(|error| {
             let hint = "expected a record of a stroke set, as `comer data import` writes them";
@@ -217,5 +215,11 @@ mod tests {
         std::fs::write(&path, "{\"id\":\"a\",\"tokens\":\"x\",\"strokes\":[[0,0]],\"colour\":1}\n").unwrap();
         let message = read(&path).unwrap_err().to_string();
         assert!(message.contains("line 1: unknown field `colour`"), "{message}");
+        std::fs::write(&path, vec![0; (16 << 20) + 1]).unwrap();
+        let message = read(&path).unwrap_err().to_string();
+        assert!(
+            message.contains("set.jsonl") && message.contains("line 1 is larger than the limit"),
+            "{message}"
+        );
     }
 }

@@ -67,6 +67,7 @@ fn hostile_files_cost_no_more_than_their_size_class() {
     }
     check_shared_storages();
     check_data_set();
+    check_captions();
 }
 
 /// What every reader may use beside 16 times its input.
@@ -142,6 +143,37 @@ fn check_data_set() {
     // Images stay in memory, at most 64 times the zip and 64 MiB; decoding takes a few copies of one for each thread.
     let most = 64 * size + ROOM + 2 * 5 * 14_000_000;
     assert!(used < most, "{used} bytes for a data set of {size}");
+}
+
+/// Small zips whose captions unpack to as many or as long lines as they may, and to more.
+fn check_captions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("captions.zip");
+    let long = format!("{}\n", "a".repeat(199));
+    for (lines, count, reason) in [
+        ("a\n", 31_000_000, "the zip unpacks to more than"),
+        ("a\n", 8_000_000, "has 8000000 lines, expected at most 10"),
+        ("a\n", 100_000, ""),
+        (&long, 80_000, ""),
+    ] {
+        let mut zip = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+        zip.start_file("caption.txt", zip::write::SimpleFileOptions::default()).unwrap();
+        let lines = lines.repeat(1000);
+        (0..count / 1000).for_each(|_| zip.write_all(lines.as_bytes()).unwrap());
+        zip.finish().unwrap();
+        let size = std::fs::metadata(&path).unwrap().len() as usize;
+        let mut message = String::new();
+        let used = peak(|| {
+            if let Err(error) = Dataset::open(&path, "any") {
+                message = error.to_string();
+            }
+        });
+        assert!(used < 16 * size + ROOM, "{used} bytes for {count} lines in a zip of {size}");
+        assert!(
+            message.contains(reason) && message.is_empty() == reason.is_empty(),
+            "{count} lines: {message}"
+        );
+    }
 }
 
 /// The head of a bitmap of 8 bits per pixel.

@@ -182,19 +182,31 @@ struct Line {
 
 type Read = Vec<(String, Result<Record, Reason>)>;
 
+/// Bytes of lines that are converted at a time.
+const CHUNK: usize = 16 << 20;
+
 impl Import {
     fn lines(&self, path: &Path) -> Result<Read> {
-        let text =
-            comer_files::read(path, comer_files::limit::LINES).with_context(|| path.display().to_string())?;
-        let text = String::from_utf8(text).with_context(|| format!("{}: not UTF-8", path.display()))?;
         let source = self.source.clone().unwrap_or_else(|| stem(path));
-        let lines: Vec<(usize, &str)> = text.lines().enumerate().collect();
-        let read = |(number, line): &(usize, &str)| {
-            let line: Line = serde_json::from_str(line)
+        let convert = |(number, line): (usize, String)| {
+            let line: Line = serde_json::from_str(&line)
                 .with_context(|| format!("{}, line {}", path.display(), number + 1))?;
             Ok((line.id.clone(), self.line(line, &source)))
         };
-        lines.par_iter().map(read).collect()
+        let convert = |lines: Vec<_>| lines.into_par_iter().map(convert).collect::<Result<Read>>();
+        let (mut read, mut lines, mut size) = (Read::new(), Vec::new(), 0);
+        let file = comer_files::lines(path).with_context(|| path.display().to_string())?;
+        for (number, line) in file.enumerate() {
+            let line = line.with_context(|| path.display().to_string())?;
+            size += line.len() + size_of::<(usize, String)>();
+            lines.push((number, line));
+            if size > CHUNK {
+                read.extend(convert(std::mem::take(&mut lines))?);
+                size = 0;
+            }
+        }
+        read.extend(convert(lines)?);
+        Ok(read)
     }
 
     fn line(&self, line: Line, source: &str) -> Result<Record, Reason> {

@@ -70,7 +70,7 @@ pub async fn recognize(
     let wanted = wanted(pairs, &state)?;
     let (parts, body) = request.into_parts();
     request::check_type(&parts.headers)?;
-    let received = receive(&parts.headers, body, state.limits.body, &state.limits, &state.body_quota).await?;
+    let received = receive(&parts, body, state.limits.body, &state.limits, &state.body_quota).await?;
     let upload = request::upload(&parts.headers, received.bytes.clone()).await?;
     queued(&state, received, move |state, stop| respond(state, &upload, &wanted, stop)).await
 }
@@ -204,8 +204,7 @@ fn respond(state: &State, upload: &Upload, wanted: &Wanted, stop: &Stop) -> Resu
 /// `POST /api/mathml`.
 pub async fn mathml(Shared(state): Shared<Arc<State>>, request: Request) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
-    let received =
-        receive(&parts.headers, body, state.limits.formula, &state.limits, &state.body_quota).await?;
+    let received = receive(&parts, body, state.limits.formula, &state.limits, &state.body_quota).await?;
     let latex = std::str::from_utf8(&received.bytes)
         .map_err(|error| Problem::bad_request(format!("the formula is not UTF-8: {error}")))?;
     if latex.trim().is_empty() {

@@ -28,7 +28,7 @@ pub async fn recognize(
     let (parts, body) = request.into_parts();
     let kind = request::batch_type(&parts.headers)?;
     let received =
-        Arc::new(receive(&parts.headers, body, state.limits.body, &state.limits, &state.body_quota).await?);
+        Arc::new(receive(&parts, body, state.limits.body, &state.limits, &state.body_quota).await?);
     let items = match kind {
         Kind::Json => json_items(&received.bytes)?,
         _ => request::parts(&parts.headers, received.bytes.clone()).await?.into_iter().map(Ok).collect(),

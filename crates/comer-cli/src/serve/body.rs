@@ -1,13 +1,16 @@
 //! Request bodies, with limits on size, time and total memory.
 
+use std::future::pending;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
 use http_body_util::BodyExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{sleep, timeout};
 
+use super::guard::STOP_TIME;
 use super::limits::Limits;
 use super::problem::Problem;
 
@@ -17,9 +20,24 @@ pub struct Received {
     _room: Option<OwnedSemaphorePermit>,
 }
 
+/// Whether the server stops; every request of a connection has it among its extensions.
+#[derive(Clone)]
+pub struct Stopping(pub watch::Receiver<bool>);
+
+/// Completes when the server has been stopping for [`STOP_TIME`].
+async fn stopped(parts: &Parts) {
+    match parts.extensions.get::<Stopping>() {
+        Some(Stopping(told)) => {
+            let _ = told.clone().wait_for(|stopping| *stopping).await;
+            sleep(STOP_TIME).await;
+        }
+        None => pending().await,
+    }
+}
+
 /// Reads a body of at most `most` bytes.
 pub async fn receive(
-    headers: &HeaderMap,
+    parts: &Parts,
     body: Body,
     most: usize,
     limits: &Limits,
@@ -28,12 +46,18 @@ pub async fn receive(
     let too_large =
         |found: String| Problem::too_large(format!("the body has {found} bytes, expected at most {most}"));
     let length =
-        headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+        parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if let Some(length) = length.filter(|&length| length > most as u64) {
         return Err(too_large(length.to_string()));
     }
-    let reading = collect(body, most, body_quota, &too_large);
-    timeout(limits.body_time, reading).await.unwrap_or_else(|_| {
+    let reading = timeout(limits.body_time, collect(body, most, body_quota, &too_large));
+    let received = tokio::select! {
+        received = reading => received,
+        () = stopped(parts) => {
+            return Err(Problem::busy("the server stopped before the body was received", 1));
+        }
+    };
+    received.unwrap_or_else(|_| {
         let seconds = limits.body_time.as_secs_f64();
         let detail = format!("the body was not received within {seconds} seconds");
         Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail))

@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -23,7 +23,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::guard::Guarded;
+use super::body::Stopping;
+use super::guard::{Activity, Guarded};
 use super::limits::Limits;
 
 /// Largest request head in bytes.
@@ -67,18 +68,28 @@ pub async fn serve(listener: TcpListener, app: Router, limits: Limits, stop: imp
     // Fails only if there are no connections.
     let _ = stopping.send(true);
     let finished = async { while connections.join_next().await.is_some() {} };
-    let _ = timeout(limits.body_time + limits.work_time, finished).await;
+    let _ = timeout(limits.work_time + limits.write_time.max(LINGER), finished).await;
 }
 
 /// Serves one connection.
 async fn answer(stream: TcpStream, app: Router, limits: Limits, mut told: watch::Receiver<bool>) {
     // Responses are small and should not be delayed.
     let _ = stream.set_nodelay(true);
+    let activity = Arc::new(Activity::default());
     let service = TowerToHyperService::new(app);
     type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-    let service = service_fn(move |request: Request<Incoming>| -> Answer { Box::pin(service.call(request)) });
-    let is_stopping = Arc::new(AtomicBool::new(*told.borrow()));
-    let stream = Guarded::new(stream, limits.write_time, is_stopping.clone());
+    let (own, stop) = (activity.clone(), Stopping(told.clone()));
+    let service = service_fn(move |mut request: Request<Incoming>| -> Answer {
+        request.extensions_mut().insert(stop.clone());
+        own.handling.store(true, Ordering::Relaxed);
+        let (own, response) = (own.clone(), service.call(request));
+        Box::pin(async move {
+            let response = response.await;
+            own.handling.store(false, Ordering::Relaxed);
+            response
+        })
+    });
+    let stream = Guarded::new(stream, limits.write_time, activity.clone());
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_time)
@@ -86,6 +97,7 @@ async fn answer(stream: TcpStream, app: Router, limits: Limits, mut told: watch:
         .serve_connection(TokioIo::new(stream), service);
     let mut stopping = *told.borrow();
     if stopping {
+        activity.stopping.store(true, Ordering::Relaxed);
         Pin::new(&mut connection).graceful_shutdown();
     }
     let result = loop {
@@ -93,14 +105,14 @@ async fn answer(stream: TcpStream, app: Router, limits: Limits, mut told: watch:
             result = poll_fn(|context| connection.poll_without_shutdown(context)) => break result,
             _ = told.changed(), if !stopping => {
                 stopping = true;
-                is_stopping.store(true, Ordering::Relaxed);
+                activity.stopping.store(true, Ordering::Relaxed);
                 Pin::new(&mut connection).graceful_shutdown();
             }
         }
     };
     let parts = connection.into_parts();
     let mut stream = parts.io.into_inner().into_inner();
-    if result.as_ref().is_err_and(is_write_timeout) {
+    if result.as_ref().is_err_and(is_guard_timeout) {
         // What the client does not read must not stay in the buffers of the system either.
         let _ = stream.set_zero_linger();
         return;
@@ -121,8 +133,8 @@ async fn answer(stream: TcpStream, app: Router, limits: Limits, mut told: watch:
     }
 }
 
-/// Whether a client did not read its response in time.
-fn is_write_timeout(error: &hyper::Error) -> bool {
+/// Whether a client did not read its response in time, or did not send its request before the server stopped.
+fn is_guard_timeout(error: &hyper::Error) -> bool {
     let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
     source.is_some_and(|error| error.kind() == ErrorKind::TimedOut)
 }

@@ -1,4 +1,4 @@
-//! A connection whose client has to read its responses.
+//! A connection whose client has to read its responses, and to send its requests before the server stops.
 
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;
@@ -8,22 +8,33 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::limits::WRITE_RATE;
 
-/// How long a client may leave its response unread once the server stops.
-const STOP_TIME: Duration = Duration::from_secs(2);
+/// How long a client may leave its response unread, or its request unfinished, once the server stops.
+pub const STOP_TIME: Duration = Duration::from_secs(2);
 
 /// A stream that fails with [`ErrorKind::TimedOut`] when its client does not receive what is written. Time spent waiting is
-/// taken from an allowance; received bytes refill it.
+/// taken from an allowance; received bytes refill it. Once the server stops, it also fails if the head of a request does not
+/// arrive.
 pub struct Guarded<S> {
     stream: S,
     allowance: Allowance,
     /// Since when nothing could be written, and the timer for it.
     blocked: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// The end of the time for the head of a request, once the server stops.
+    last_read: Option<Pin<Box<Sleep>>>,
+    activity: Arc<Activity>,
+}
+
+/// What else happens on a connection.
+#[derive(Default)]
+pub struct Activity {
     /// Set when the server stops.
-    stopping: Arc<AtomicBool>,
+    pub stopping: AtomicBool,
+    /// Whether a request is handled, from the end of its head to its response.
+    pub handling: AtomicBool,
 }
 
 /// How long a client may still keep us waiting.
@@ -42,8 +53,9 @@ impl Allowance {
 }
 
 impl<S> Guarded<S> {
-    pub fn new(stream: S, limit: Duration, stopping: Arc<AtomicBool>) -> Self {
-        Self { stream, allowance: Allowance { limit, left: limit }, blocked: None, stopping }
+    pub fn new(stream: S, limit: Duration, activity: Arc<Activity>) -> Self {
+        let allowance = Allowance { limit, left: limit };
+        Self { stream, allowance, blocked: None, last_read: None, activity }
     }
 
     pub fn into_inner(self) -> S {
@@ -54,7 +66,7 @@ impl<S> Guarded<S> {
     fn check(&mut self, context: &mut Context, result: Poll<Result<usize>>) -> Poll<Result<usize>> {
         match result {
             Poll::Pending => {
-                let stopping = self.stopping.load(Ordering::Relaxed);
+                let stopping = self.activity.stopping.load(Ordering::Relaxed);
                 let allowance =
                     if stopping { self.allowance.left.min(STOP_TIME) } else { self.allowance.left };
                 let (since, timer) = self.blocked.get_or_insert_with(|| {
@@ -79,7 +91,14 @@ impl<S> Guarded<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context, buffer: &mut ReadBuf) -> Poll<Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let Activity { stopping, handling } = &*self.activity;
+        let is_busy = handling.load(Ordering::Relaxed) || self.blocked.is_some();
+        if result.is_ready() || is_busy || !stopping.load(Ordering::Relaxed) {
+            return result;
+        }
+        ready!(self.last_read.get_or_insert_with(|| Box::pin(sleep(STOP_TIME))).as_mut().poll(context));
+        Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the server stops before the request was received")))
     }
 }
 

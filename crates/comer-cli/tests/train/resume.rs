@@ -66,6 +66,7 @@ fn a_run_has_one_writer() {
         let output = fixture.train(&recipe, &out, more).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert!(errors(&output).contains("in use by another training"), "{output:?}");
+        assert!(!errors(&output).contains("training samples"), "the data was read first: {output:?}");
     }
     signal(&first, "-CONT");
     assert!(first.wait().unwrap().success());

@@ -4,7 +4,6 @@
 //! unit.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use comer::internal::{TokenId, Vocab};
@@ -91,8 +90,7 @@ impl GlyphLibrary {
     /// Adds a glyph file. Glyphs whose token is not in the vocabulary are skipped.
     pub fn read(&mut self, path: &Path, vocab: &Vocab) -> Result<()> {
         let failed = |reason| Error::File { path: path.into(), reason };
-        let file = comer_files::open(path, comer_files::limit::LINES).map_err(failed)?;
-        for (number, line) in BufReader::new(file).lines().enumerate() {
+        for (number, line) in comer_files::lines(path).map_err(failed)?.enumerate() {
             let invalid =
                 |reason: String| Error::Data(format!("{}, line {}: {reason}", path.display(), number + 1));
             let line: Line = serde_json::from_str(&line.map_err(failed)?)

@@ -12,6 +12,9 @@ use crate::error::{Error, Result};
 pub const MOST_PIXELS: u64 = 50_000_000;
 /// Most bytes that decoding may take.
 const MOST_BYTES: u64 = 256 << 20;
+/// Most pixels in all scans of a jpeg, because each scan costs time for every pixel, however few bytes it has. Progressive
+/// jpegs usually have 10 scans, and up to 13.
+const MOST_SCANNED: u64 = 16 * MOST_PIXELS;
 
 /// Decodes a png, jpeg, bmp, webp, tiff or gif (its first frame), turned as its EXIF orientation says. What is
 /// transparent becomes white behind dark ink and black behind light ink.
@@ -29,9 +32,15 @@ pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Grey> {
     if let Some(reason) = unsupported(bytes) {
         return Err(refused(reason.into()));
     }
-    if !lenient && is_truncated_jpeg(bytes) {
-        return Err(refused("the jpeg is truncated: it ends before its end marker".into()));
-    }
+    let is_jpeg = bytes.starts_with(&[0xff, 0xd8, 0xff]);
+    let bytes = match is_jpeg.then(|| jpeg_end(bytes)) {
+        // The decoder does not see what the scans are not counted in.
+        Some(Some(end)) => &bytes[..end],
+        Some(None) if !lenient => {
+            return Err(refused("the jpeg is truncated: it ends before its end marker".into()));
+        }
+        _ => bytes,
+    };
     let truncated_webp = is_truncated_webp(bytes);
     let mut reader = ImageReader::new(Cursor::new(bytes))
         .with_guessed_format()
@@ -63,6 +72,13 @@ pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Grey> {
         return Err(refused(format!(
             "it has {width} x {height} pixels in {} bytes, expected at least one and at most {MOST_PIXELS} in {MOST_BYTES}",
             decoder.total_bytes()
+        )));
+    }
+    let scans = if is_jpeg { most_scans(bytes) } else { 1 };
+    if pixels * scans > MOST_SCANNED {
+        return Err(refused(format!(
+            "the jpeg has {scans} scans of {width} x {height} pixels, expected at most {} of this size; save it as a baseline jpeg",
+            MOST_SCANNED / pixels
         )));
     }
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
@@ -208,34 +224,35 @@ pub fn is_svg(bytes: &[u8]) -> bool {
     start.trim_ascii_start().starts_with(b"<") && start.windows(4).any(|window| window == b"<svg")
 }
 
-/// Whether a jpeg has no end marker after its last scan.
-fn is_truncated_jpeg(bytes: &[u8]) -> bool {
-    if !bytes.starts_with(&[0xff, 0xd8, 0xff]) {
-        return false;
-    }
+/// Where a jpeg ends: after the end marker that follows its last scan. `None` if it has none.
+fn jpeg_end(bytes: &[u8]) -> Option<usize> {
     let mut at = 2;
     while let Some(&[first, marker]) = bytes.get(at..at + 2) {
         match (first, marker) {
-            (0xff, 0xd9) => return false,
+            (0xff, 0xd9) => return Some(at + 2),
             // Fill bytes, and markers without a segment: restarts, and the start of the image.
             (0xff, 0xff) => at += 1,
             (0xff, 0x01 | 0xd0..=0xd8) => at += 2,
             (0xff, 0x02..=0xfe) => {
-                let Some(&[high, low]) = bytes.get(at + 2..at + 4) else { return true };
+                let &[high, low] = bytes.get(at + 2..at + 4)? else { return None };
                 at += 2 + usize::from(u16::from_be_bytes([high, low])).max(2);
                 if marker == 0xda {
                     // Coded data goes on to the next marker that is no stuffing and no restart.
                     let coded = bytes.get(at..).unwrap_or_default();
                     let ends = |pair: &[u8]| pair[0] == 0xff && !matches!(pair[1], 0x00 | 0xd0..=0xd7 | 0xff);
-                    let Some(length) = coded.windows(2).position(ends) else { return true };
-                    at += length;
+                    at += coded.windows(2).position(ends)?;
                 }
             }
             // Not a marker: broken in another way, which the decoder reports.
-            _ => return false,
+            _ => return Some(bytes.len()),
         }
     }
-    true
+    None
+}
+
+/// How many scans a jpeg has at most: its scan markers, wherever they are. Coded data has none, and a thumbnail one or two.
+fn most_scans(bytes: &[u8]) -> u64 {
+    bytes.windows(2).filter(|pair| pair == b"\xff\xda").count() as u64
 }
 
 #[cfg(test)]

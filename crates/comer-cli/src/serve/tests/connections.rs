@@ -213,3 +213,33 @@ async fn a_client_that_never_reads_does_not_keep_the_server_from_stopping() {
     let waited = tokio::time::timeout(limits.body_time + limits.work_time / 2, server.task).await;
     assert!(waited.is_ok(), "the server waits for a client that does not read");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_do_not_arrive_do_not_keep_the_server_from_stopping() {
+    let long = Duration::from_secs(3600);
+    let limits = Limits { head_time: long, body_time: long, work_time: long, ..Limits::default() };
+    let server = start(limits, 1).await;
+    let whole = "GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    // Half a head, half a head after a request, half a body. Once there is a response, the server has the rest too.
+    let expecting = head(100).replace("host:", "expect: 100-continue\r\nhost:");
+    let mut clients = Vec::new();
+    for (request, response) in [
+        ("GET / HT", ""),
+        (&format!("{whole}GET / HT"), "HTTP/1.1 200 OK\r\n"),
+        (&expecting, "HTTP/1.1 100 Continue\r\n\r\n"),
+    ] {
+        let mut client = TcpStream::connect(server.address).unwrap();
+        client.write_all(request.as_bytes()).unwrap();
+        let mut start = vec![0; response.len()];
+        let read = spawn_blocking(move || client.read_exact(&mut start).map(|()| (client, start)));
+        let (client, start) = read.await.unwrap().unwrap();
+        assert_eq!(start, response.as_bytes());
+        clients.push(client);
+    }
+    clients[2].write_all(b"{").unwrap();
+    server.stop.send(()).unwrap();
+    assert!(tokio::time::timeout(Duration::from_secs(60), server.task).await.is_ok(), "the server waits");
+    let mut answer = String::new();
+    let _ = clients[2].read_to_string(&mut answer);
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("the server stopped"), "{answer}");
+}

@@ -90,6 +90,43 @@ fn a_truncated_jpeg_is_an_error_unless_asked_for() {
     assert_eq!((lenient.width, lenient.height), (64, 64));
 }
 
+/// A progressive jpeg of one colour: a scan of the mean levels, then scans of other coefficients that are all zero. The code
+/// of every zero is one bit, also zero.
+fn progressive_jpeg(width: u16, height: u16, scans: usize) -> Vec<u8> {
+    let zeros = vec![0; usize::from(width.div_ceil(8)) * usize::from(height.div_ceil(8)) / 8 + 1];
+    let table =
+        |class: u8, symbols: [u8; 2]| [&b"\xff\xc4\0\x15"[..], &[class, 1, 1], &[0; 14], &symbols].concat();
+    let head = [
+        &[&b"\xff\xd8\xff\xdb\0\x43\0"[..], &[1; 64]].concat(),
+        &[&b"\xff\xc2\0\x0b\x08"[..], &height.to_be_bytes(), &width.to_be_bytes(), b"\x01\x01\x11\0"]
+            .concat(),
+        &table(0x00, [0, 5])[..],
+        &table(0x10, [0, 0xe0]),
+        b"\xff\xda\0\x08\x01\x01\0\0\0\0",
+        &zeros,
+    ]
+    .concat();
+    let scan = [&b"\xff\xda\0\x08\x01\x01\0\x01\x3f\0"[..], &zeros].concat();
+    [head, scan.repeat(scans - 1), b"\xff\xd9".to_vec()].concat()
+}
+
+#[test]
+fn a_jpeg_of_too_many_scans_is_refused_before_it_is_decoded() {
+    // The scans of libjpeg on 12 megapixels, and more of them on few pixels.
+    for (width, height, scans) in [(4000, 3000, 10), (64, 64, 90)] {
+        let grey = decode(&progressive_jpeg(width, height, scans)).unwrap();
+        assert_eq!((grey.width, grey.height), (usize::from(width), usize::from(height)));
+    }
+    let jpeg = progressive_jpeg(7000, 7000, 98);
+    let message = decode(&jpeg).unwrap_err().to_string();
+    assert!(message.contains("98 scans of 7000 x 7000 pixels, expected at most 16"), "{message}");
+    assert!(decode_with(&jpeg[..jpeg.len() - 2], true).unwrap_err().to_string().contains("98 scans"));
+    // The decoder reads five bytes of an APP0 segment of four, and does not see the segment of 64 kB after it.
+    let start = jpeg.len() - 60_000;
+    let hidden = [&jpeg[..200_000], b"\xff\xe0\0\x06abcd\xff\xe1\xff\xff", &jpeg[200_000..start]].concat();
+    assert!(decode_with(&hidden, true).unwrap_err().to_string().contains("scans"));
+}
+
 /// A length of a png chunk, its name, its data and its checksum.
 fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
     let named = [name, data].concat();
