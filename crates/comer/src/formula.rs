@@ -68,6 +68,7 @@ impl Recognizer {
     pub fn recognize_formula(&self, input: Input, options: &RecognizeOptions) -> Result<Formula> {
         let mut recognition = self.recognize_with(&input, options)?;
         let mut input = input;
+        let makes_no_sense = recognition.best.confidence < TURNED;
         // What is read to the greatest length is no formula at any size.
         let ends = recognition.best.tokens.len() + 1 < options.search.max_length;
         if recognition.best.confidence < UNSURE
@@ -80,7 +81,8 @@ impl Recognizer {
             recognition = second;
         }
         if input.ink().is_none()
-            && recognition.best.confidence < TURNED
+            && makes_no_sense
+            && recognition.best.confidence < TURNED_CONFIDENCE
             && let Some(turned) = self.upright(&input, options)?
         {
             recognition = self.recognize_with(&turned, options)?;
