@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 
 /// Largest image file that is read: CROHME's largest has half a megabyte.
 const MAX_IMAGE: u64 = 16 << 20;
-/// What the files of a zip may unpack to: [`ROOM`] bytes and [`RATIO`] times the size of the zip. CROHME's bitmaps unpack to
+/// What the files of a zip may unpack to: [`BASE_LIMIT`] bytes and [`RATIO`] times the size of the zip. CROHME's bitmaps unpack to
 /// 18 times their zip.
 const RATIO: u64 = 64;
-const ROOM: u64 = 16 << 20;
+const BASE_LIMIT: u64 = 16 << 20;
 /// Most rows of a table: [`ROWS`], and one for each [`ROW`] bytes of its file or zip. A row takes up to 400 bytes in memory,
 /// however short it is.
 const ROWS: u64 = 100_000;
@@ -49,7 +49,7 @@ impl Archive {
             let is_zip =
                 file.read_exact(&mut start).is_ok() && (start == *b"PK\x03\x04" || start == *b"PK\x05\x06");
             if is_zip {
-                let left = file.metadata().map_err(failed)?.len().saturating_mul(RATIO) + ROOM;
+                let left = file.metadata().map_err(failed)?.len().saturating_mul(RATIO) + BASE_LIMIT;
                 let archive = ZipArchive::new(BufReader::new(file));
                 let archive = archive.map_err(|error| failed(std::io::Error::other(error)))?;
                 Store::Zip { archive: Mutex::new(archive), left: left.into() }
