@@ -32,6 +32,9 @@ const MAX_HEAD: usize = 16 << 10;
 /// How long to drain a client that is still sending after its response, so that it can read the response.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// Bytes of a response that the system keeps for a client that does not read; by itself it would keep megabytes.
+const SEND_BUFFER: usize = 256 << 10;
+
 /// The response to an incomplete head.
 const SLOW_HEAD: &str = "{\"type\":\"about:blank\",\"title\":\"Request Timeout\",\"status\":408,\
     \"detail\":\"the head of the request was not received in time\"}";
@@ -75,6 +78,7 @@ pub async fn serve(listener: TcpListener, app: Router, limits: Limits, stop: imp
 async fn answer(stream: TcpStream, app: Router, limits: Limits, mut told: watch::Receiver<bool>) {
     // Responses are small and should not be delayed.
     let _ = stream.set_nodelay(true);
+    let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, SEND_BUFFER);
     let activity = Arc::new(Activity::default());
     let service = TowerToHyperService::new(app);
     type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
