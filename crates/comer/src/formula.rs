@@ -8,7 +8,8 @@ use crate::options::RecognizeOptions;
 use crate::recognition::Recognition;
 use crate::recognizer::Recognizer;
 
-/// Below this confidence a formula is more often wrong than right.
+/// Below this confidence a formula is more often wrong than right. A cleaned picture is then also read at a smaller size, and the surer
+/// reading is kept.
 const LOW_CONFIDENCE: f32 = 0.5;
 /// Below this confidence, and with this share of the ink unread, the ink is hardly a formula.
 const NO_FORMULA: (f32, f32) = (0.1, 0.15);
@@ -18,8 +19,6 @@ const MUCH_UNREAD: f32 = 0.1;
 const SMALL: f64 = 14.0;
 /// Enlarged by more than this to the size of the training images, a picture has too few pixels for a doubtful formula.
 const ENLARGED: f64 = 2.0;
-/// Below this confidence, a cleaned picture is also read at a smaller size, and the surer reading is kept.
-const UNSURE: f32 = 0.4;
 /// Below this confidence, a picture is also read in the other three directions.
 const TURNED: f32 = 0.1;
 /// How sure another direction has to be to be preferred.
@@ -68,10 +67,10 @@ impl Recognizer {
     pub fn recognize_formula(&self, input: Input, options: &RecognizeOptions) -> Result<Formula> {
         let mut recognition = self.recognize_with(&input, options)?;
         let mut input = input;
-        let makes_no_sense = recognition.best.confidence < TURNED;
-        // What is read to the greatest length is no formula at any size.
+        // What is read to the greatest length is no formula at any size and in any direction.
         let ends = recognition.best.tokens.len() + 1 < options.search.max_length;
-        if recognition.best.confidence < UNSURE
+        let makes_no_sense = ends && recognition.best.confidence < TURNED;
+        if recognition.best.confidence < LOW_CONFIDENCE
             && ends
             && let Some(smaller) = input.smaller()
             && let Some(second) = unless_interrupted(self.recognize_with(smaller, options))?

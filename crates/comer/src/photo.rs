@@ -31,6 +31,8 @@ use crate::image::Image;
 use crate::mapping::Mapping;
 use layout::{Extent, Gaps};
 use parts::Parts;
+use redraw::Redrawing;
+use shape::Frame;
 use strength::Strength;
 
 /// Grey levels in rows from the top, 0 for black, with ink of either kind.
@@ -117,16 +119,18 @@ pub fn clean_all(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cl
     }
     let nothing = || nothing(grey);
     let (mut small, mut mapping) = light::shrink(grey, work)?;
+    let mut frame = Frame::Anything;
     if let Some(corners) = page::find(&small, work)? {
         let (flat, straight) = page::straightened(&small, corners, work)?;
         (small, mapping) = (flat, mapping.then(straight));
+        frame = Frame::Sheet;
     }
     // A first estimate of the width of the strokes, then the ground between them, then the width again.
-    let (small, mut pen) = light::dark_ink(small, work)?.ok_or_else(nothing)?;
+    let (small, mut pen) = light::dark_ink(small, frame == Frame::Sheet, work)?.ok_or_else(nothing)?;
     let mut strength = light::ink_strength(&small, pen, work)?;
     let mut counted = None;
     for _ in 0..3 {
-        let Some(found) = pen_width(&strength, work)? else { break };
+        let Some(found) = pen_width(&strength, frame, work)? else { break };
         let done = (AGREEMENT.0..AGREEMENT.1).contains(&(found.0 / pen));
         pen = found.0;
         counted = Some(found);
@@ -139,7 +143,10 @@ pub fn clean_all(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cl
         let level = strength::threshold(&strength).ok_or_else(nothing)?;
         if let Some(cleared) = paper::without_lines(&strength, level, pen, work)? {
             strength = cleared;
-            counted = pen_width(&strength, work)?;
+            if frame == Frame::Anything {
+                frame = Frame::Ruled;
+            }
+            counted = pen_width(&strength, frame, work)?;
         }
     }
     let (pen, (parts, written)) = counted.ok_or_else(nothing)?;
@@ -168,7 +175,7 @@ pub fn clean_all(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cl
 
 /// The width of the strokes, with the parts of the ink and which of them are written; `None` without ink.
 #[expect(clippy::type_complexity, reason = "used three times in one function")]
-fn pen_width(strength: &Strength, work: &Work) -> Result<Option<(f32, (Parts, Vec<bool>))>> {
+fn pen_width(strength: &Strength, frame: Frame, work: &Work) -> Result<Option<(f32, (Parts, Vec<bool>))>> {
     let Some(level) = strength::threshold(strength) else { return Ok(None) };
     work.spend(strength.values.len())?;
     let mask = strength.at_least(level);
@@ -176,7 +183,7 @@ fn pen_width(strength: &Strength, work: &Work) -> Result<Option<(f32, (Parts, Ve
     let all = shape::without_specks(&parts, &vec![true; parts.list.len()]);
     let Some(pen) = shape::main_stroke_width(&parts, &all) else { return Ok(None) };
     // What is at the edge of the image may be wide; what is inside says how wide strokes are.
-    let inside = shape::written(&parts, &mask, pen);
+    let inside = shape::written(&parts, &mask, pen, frame);
     let both: Vec<bool> = all.iter().zip(&inside).map(|(all, inside)| *all && *inside).collect();
     let Some(pen) = shape::main_stroke_width(&parts, &both) else { return Ok(Some((pen, (parts, all)))) };
     Ok(Some((pen, (parts, both))))
@@ -211,37 +218,42 @@ fn formula(look: &Look, own: &[bool], bounds: Extent, work: &Work) -> Result<Opt
         (side(bounds.columns, strength.width), side(bounds.rows, strength.height));
     let (width, height) = (right - left, bottom - top);
     let mut cut = strength.cut(left, top, width, height);
-    let mask_of = |wanted: bool| {
-        let rows = parts.labels.chunks(strength.width).skip(top).take(height);
-        let ink = rows.flat_map(|row| &row[left..right]);
-        let ink = ink.map(|&label| label > 0 && own[label as usize - 1] == wanted).collect();
-        Mask { width, height, ink }
-    };
-    let reach = (pen.ceil() as usize).clamp(1, 8);
-    let (near_own, near_other) =
-        (redraw::grown(&mask_of(true), reach), redraw::grown(&mask_of(false), reach));
-    for (value, (own, other)) in cut.values.iter_mut().zip(near_own.into_iter().zip(near_other)) {
-        if other && !own {
-            *value = 0.0;
+    let rows = || parts.labels.chunks(strength.width).skip(top).take(height).map(|row| &row[left..right]);
+    let is_own = |label: u32| own[label as usize - 1];
+    if rows().flatten().any(|&label| label > 0 && !is_own(label)) {
+        let mask_of = |wanted: bool| {
+            let ink = rows().flatten().map(|&label| label > 0 && is_own(label) == wanted).collect();
+            Mask { width, height, ink }
+        };
+        let reach = (pen.ceil() as usize).clamp(1, 8);
+        let (near_own, near_other) =
+            (redraw::grown(&mask_of(true), reach), redraw::grown(&mask_of(false), reach));
+        for (value, (own, other)) in cut.values.iter_mut().zip(near_own.into_iter().zip(near_other)) {
+            if other && !own {
+                *value = 0.0;
+            }
         }
+        work.spend((4 * reach + 7) * width * height)?;
     }
-    work.spend((4 * reach + 8) * width * height)?;
+    work.spend(width * height)?;
     // In noisy images, evening out would bring out the noise.
     work.spend(2 * cut.values.len())?;
     if strength::noise(&cut) <= MOST_NOISE {
         cut = faint::evened(cut, pen, work)?;
     }
-    let (fine, factor) = strength::refine(&cut, pen, work)?;
+    let (fine, factor) = strength::refine(cut, pen, work)?;
     let Some(level) = strength::threshold(&fine) else { return Ok(None) };
     let mask = fine.at_least(level);
     let parts = Parts::of(&mask, work)?;
-    let mask = parts.mask(&shape::without_specks(&parts, &vec![true; parts.list.len()]));
+    let kept = shape::without_specks(&parts, &vec![true; parts.list.len()]);
+    let mask = parts.mask(&kept);
+    let Some(redrawing) = Redrawing::new(&mask, (&parts, &kept), &fine, level) else { return Ok(None) };
     let refined = Mapping::new(
         [f64::from(factor); 2],
         [-(left as f64), -(top as f64)].map(|at| at * f64::from(factor)),
     );
     let mapped = |size: f32| -> Result<Option<(Image, Mapping)>> {
-        let found = redraw::to_training_size(&mask, &fine, level, size, work)?;
+        let found = redrawing.at(size, work)?;
         Ok(found.map(|(image, redrawn)| (image, mapping.then(refined).then(redrawn))))
     };
     let Some((image, whole)) = mapped(1.0)? else { return Ok(None) };

@@ -21,10 +21,9 @@ pub fn evened(mut strength: Strength, pen: f32, work: &Work) -> Result<Strength>
     let around = highest(&coarse, width, height, reach, work)?;
     // The threshold is half of the full strength.
     let full = 2.0 * 255.0 * level;
-    let even = |(value, around): (&f32, u8)| value / (f32::from(around) / full).clamp(FAINTEST, 1.0);
-    let evened: Vec<f32> = values.iter().zip(around).map(even).collect();
+    let even = |value: f32, around: u8| value / (f32::from(around) / full).clamp(FAINTEST, 1.0);
+    let ink = values.iter().zip(&around).map(|(&value, &around)| even(value, around) >= level).collect();
     work.spend(3 * values.len())?;
-    let ink = evened.iter().map(|&value| value >= level).collect();
     let parts = Parts::of(&Mask { width, height, ink }, work)?;
     // What is in no part, the soft edges among it, is kept like a part with ink.
     let mut strong = vec![false; parts.list.len() + 1];
@@ -32,9 +31,9 @@ pub fn evened(mut strength: Strength, pen: f32, work: &Work) -> Result<Strength>
     for (&label, &value) in parts.labels.iter().zip(values) {
         strong[label as usize] |= value >= level;
     }
-    for ((value, evened), &label) in strength.values.iter_mut().zip(evened).zip(&parts.labels) {
+    for ((value, around), &label) in strength.values.iter_mut().zip(around).zip(&parts.labels) {
         if strong[label as usize] {
-            *value = evened;
+            *value = even(*value, around);
         }
     }
     work.spend(2 * parts.labels.len())?;

@@ -51,11 +51,12 @@ pub fn shrink_by(grey: &Grey, side: usize, work: &Work) -> Result<(Grey, Mapping
 }
 
 /// The image with dark ink on a light ground, whichever it has, and about how wide its strokes are at most; `None` where
-/// nothing stands out.
+/// nothing stands out. On a `sheet`, which is lighter than what it lies on, ink is dark: between the lines of the paper, light that falls
+/// on a part of it would pass for light ink.
 ///
 /// Ink is the narrowest thing that is about as strong as anything is: shadows are wider, and noise and the lines of the
 /// paper are fainter.
-pub fn dark_ink(grey: Grey, work: &Work) -> Result<Option<(Grey, f32)>> {
+pub fn dark_ink(grey: Grey, sheet: bool, work: &Work) -> Result<Option<(Grey, f32)>> {
     let side = (1..).find(|side| grey.levels.len() / (side * side) <= COARSE_PIXELS).unwrap_or(1);
     let (dark, _) = shrink_by(&grey, side, work)?;
     let light = inverted(&dark);
@@ -68,9 +69,12 @@ pub fn dark_ink(grey: Grey, work: &Work) -> Result<Option<(Grey, f32)>> {
             let strength = ink_strength(grey, width, work)?;
             Ok((threshold(&strength).unwrap_or(0.0), strength))
         };
-        let (dark, light) = (stronger(&dark)?, stronger(&light)?);
-        let (level, strength) = if dark.0 >= light.0 { dark } else { light };
-        tried.push((level, width, strength));
+        let mut found = stronger(&dark)?;
+        if !sheet {
+            let light = stronger(&light)?;
+            found = if found.0 >= light.0 { found } else { light };
+        }
+        tried.push((found.0, width, found.1));
         width *= 2.0;
     }
     let strongest = tried.iter().map(|found| found.0).fold(0.0, f32::max);
@@ -89,7 +93,7 @@ pub fn dark_ink(grey: Grey, work: &Work) -> Result<Option<(Grey, f32)>> {
         }
     }
     let Some((level, width)) = first.filter(|_| strongest > 0.0) else { return Ok(None) };
-    let is_dark = is_dark_on_light(&dark, &light, width, level, work)?;
+    let is_dark = sheet || is_dark_on_light(&dark, &light, width, level, work)?;
     Ok(Some((if is_dark { grey } else { inverted(&grey) }, width * side as f32)))
 }
 
@@ -212,16 +216,16 @@ pub(super) fn highest(
         into.iter_mut().zip(from).for_each(|(into, &from)| *into = (*into).max(from));
     };
     let stride = width + 2 * reach;
-    let mut line = vec![0u8; stride];
+    let (mut line, mut longer) = (vec![0u8; stride], vec![0u8; stride]);
     let mut rows = vec![0u8; width * (height + 2 * reach)];
     for row in 0..height {
         line.fill(0);
         line[reach..][..width].copy_from_slice(&levels[row * width..][..width]);
         let mut length = 1;
         while length < span {
-            for at in 0..stride - length {
-                line[at] = line[at].max(line[at + length]);
-            }
+            longer.copy_from_slice(&line);
+            raise(&mut longer, &line[length..]);
+            std::mem::swap(&mut line, &mut longer);
             length *= 2;
         }
         let target = &mut rows[(row + reach) * width..][..width];

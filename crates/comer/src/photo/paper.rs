@@ -26,6 +26,10 @@ const EDGE: f32 = 0.2;
 const SPREADS: f32 = 2.0;
 /// Spread that the strength of lines has at least.
 const LEAST_SPREAD: f32 = 0.03;
+/// Share of the ink's full strength up to which what remains of a line is none.
+const REMAINS: f32 = 0.25;
+/// Columns from one in which the strength of a single line is measured to the next.
+const SPARSE: usize = 4;
 /// Directions in which ink may cross a line, as columns for each row.
 const CROSSINGS: [f32; 7] = [0.0, -0.5, 0.5, -1.0, 1.0, -1.5, 1.5];
 
@@ -137,17 +141,23 @@ impl Ruling {
     /// The strengths with the lines as a part of the ground; ink is `full` strong.
     fn cleared(&self, strength: &Strength, full: f32, work: &Work) -> Result<Strength> {
         let mut cleared = strength.clone();
+        let usual = self.at(0.0).0;
         for line in &self.lines {
+            // A margin line is darker than the others, all along.
+            let darker = (half(strength, line) / usual.max(0.01)).max(1.0);
             // Each pixel is looked at in all directions in which ink may cross.
             work.spend(2 * CROSSINGS.len() * line.len() * (2 * self.reach as usize + 1))?;
             for (at, distance) in self.around(strength, line) {
                 let found = strength.values[at];
                 let (paper, spread) = self.at(distance);
+                let paper = darker * paper;
                 let contrast = (full - paper).max(0.01);
                 let beyond = (full * (found - paper) / contrast).clamp(0.0, found);
                 let trust =
                     contrast.powi(2) / (contrast.powi(2) + (SPREADS * spread.max(LEAST_SPREAD)).powi(2));
                 let value = trust * beyond + (1.0 - trust) * self.bridged(strength, at, distance).min(found);
+                // What little remains of a line would pass for ink where there is little of that.
+                let value = if value < REMAINS * full { 0.0 } else { value };
                 cleared.values[at] = value.min(cleared.values[at]);
             }
         }
@@ -167,6 +177,13 @@ impl Ruling {
         };
         CROSSINGS.into_iter().map(crossing).fold(0.0, f32::max)
     }
+}
+
+/// The strength that a line has in more than half of its columns: ink hides less of it.
+fn half(strength: &Strength, line: &[f32]) -> f32 {
+    let inside = -0.5..strength.height as f32 - 0.5;
+    let columns = line.iter().enumerate().step_by(SPARSE).filter(|(_, row)| inside.contains(row));
+    find::middle(columns.map(|(column, &row)| strength.between(column as f32, row)).collect())
 }
 
 /// What was measured, with what was not between its neighbours.
@@ -229,6 +246,34 @@ mod tests {
                 } else if !bar(x, y) {
                     assert!(value < 0.4, "{paper} {slope}: paper at {x}, {y} is {value}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_margin_line_and_of_uneven_lines_nothing_remains() {
+        // Lines every 24 rows, stronger to one side; one of them is darker all along. And some ink.
+        let (width, height) = (400, 240);
+        let ink = |x: usize, y: usize| (180..184).contains(&x) && (40..200).contains(&y);
+        let value = |at: usize| {
+            let (x, y) = (at % width, at / width);
+            let strength = if y / 24 == 3 { 0.5 } else { 0.25 + 0.1 * x as f32 / width as f32 };
+            if ink(x, y) {
+                0.8
+            } else if y % 24 < 2 {
+                strength
+            } else {
+                0.0
+            }
+        };
+        let sheet = Strength { width, height, values: (0..width * height).map(value).collect() };
+        let cleared = without_lines(&sheet, 0.4, 4.0, &Work::new(&|| Ok(()))).unwrap().unwrap();
+        for (at, &value) in cleared.values.iter().enumerate() {
+            let (x, y) = (at % width, at / width);
+            if ink(x, y) {
+                assert!(value >= 0.4, "ink at {x}, {y} is {value}");
+            } else if x.abs_diff(182) > 8 {
+                assert_eq!(value, 0.0, "paper at {x}, {y}");
             }
         }
     }

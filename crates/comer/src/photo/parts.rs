@@ -38,43 +38,55 @@ pub struct Parts {
     runs: Vec<u16>,
 }
 
+/// Ink of one row without a gap.
+struct Run {
+    row: usize,
+    /// First column.
+    first: usize,
+    /// The column after the last one.
+    end: usize,
+}
+
 impl Parts {
     /// The parts of a mask.
     pub fn of(mask: &Mask, work: &Work) -> Result<Self> {
         let Mask { width, height, ref ink } = *mask;
+        // Runs that touch those of the row above are joined: each with one that comes before it, or itself.
+        let mut all: Vec<Run> = Vec::new();
+        let mut joined: Vec<u32> = Vec::new();
+        let mut above = 0..0;
+        for (row, ink) in ink.chunks(width).enumerate() {
+            let start = all.len();
+            let mut next = above.start;
+            for (first, end) in runs(ink) {
+                let own = all.len() as u32;
+                joined.push(own);
+                while next < above.end && all[next].end < first {
+                    next += 1;
+                }
+                for other in (next..above.end).take_while(|&other| all[other].first <= end) {
+                    join(&mut joined, own, other as u32);
+                }
+                all.push(Run { row, first, end });
+            }
+            work.spend(width + 4 * (all.len() - start))?;
+            above = start..all.len();
+        }
+        let mut list: Vec<Part> = Vec::new();
+        let mut numbers = vec![0u32; all.len()];
         let mut labels = vec![0u32; ink.len()];
-        let mut list = Vec::new();
-        let mut stack = Vec::new();
-        for start in 0..ink.len() {
-            if start % width == 0 {
-                work.spend(width)?;
+        for (at, &Run { row, first, end }) in all.iter().enumerate() {
+            let root = root(&mut joined, at as u32) as usize;
+            if root == at {
+                list.push(Part { columns: (first, end - 1), rows: (row, row), pixels: 0 });
+                numbers[at] = list.len() as u32;
             }
-            if !ink[start] || labels[start] != 0 {
-                continue;
-            }
-            let label = list.len() as u32 + 1;
-            let mut part = Part { columns: (usize::MAX, 0), rows: (usize::MAX, 0), pixels: 0 };
-            labels[start] = label;
-            stack.push(start);
-            while let Some(at) = stack.pop() {
-                let (x, y) = (at % width, at / width);
-                part.columns = (part.columns.0.min(x), part.columns.1.max(x));
-                part.rows = (part.rows.0.min(y), part.rows.1.max(y));
-                part.pixels += 1;
-                if part.pixels.is_multiple_of(4096) {
-                    work.spend(4096)?;
-                }
-                for row in y.saturating_sub(1)..(y + 2).min(height) {
-                    for column in x.saturating_sub(1)..(x + 2).min(width) {
-                        let neighbour = row * width + column;
-                        if ink[neighbour] && labels[neighbour] == 0 {
-                            labels[neighbour] = label;
-                            stack.push(neighbour);
-                        }
-                    }
-                }
-            }
-            list.push(part);
+            let part = &mut list[numbers[root] as usize - 1];
+            part.columns = (part.columns.0.min(first), part.columns.1.max(end - 1));
+            part.rows.1 = row;
+            part.pixels += end - first;
+            labels[row * width + first..row * width + end].fill(numbers[root]);
+            work.spend(end - first)?;
         }
         Ok(Self { list, labels, width, height, runs: shorter_runs(mask, work)? })
     }
@@ -115,31 +127,57 @@ pub fn stroke_width(mask: &Mask, work: &Work) -> Result<Option<f32>> {
 fn shorter_runs(mask: &Mask, work: &Work) -> Result<Vec<u16>> {
     let Mask { width, height, ref ink } = *mask;
     // The ink above each pixel, itself included; then, from below, the whole run.
-    let mut runs = vec![0u16; ink.len()];
-    for at in 0..ink.len() {
-        if ink[at] {
-            runs[at] = if at < width { 1 } else { runs[at - width].saturating_add(1) };
-        }
-    }
-    work.spend(2 * ink.len())?;
-    for at in (0..ink.len().saturating_sub(width)).rev() {
-        if ink[at] && ink[at + width] {
-            runs[at] = runs[at + width];
-        }
-    }
+    let mut lengths = vec![0u16; ink.len()];
     for row in 0..height {
-        let (ink, runs) = (&ink[row * width..][..width], &mut runs[row * width..][..width]);
-        let mut start = 0;
-        for place in 0..=width {
-            if place == width || !ink[place] {
-                let length = (place - start).min(usize::from(u16::MAX)) as u16;
-                runs[start..place].iter_mut().for_each(|run| *run = (*run).min(length));
-                start = place + 1;
-            }
+        let (above, own) = lengths[..(row + 1) * width].split_at_mut(row * width);
+        let above = above.rchunks(width).next();
+        for (column, (length, &ink)) in own.iter_mut().zip(&ink[row * width..]).enumerate() {
+            let above = above.map_or(0, |above| above[column]);
+            *length = if ink { above.saturating_add(1) } else { 0 };
         }
     }
     work.spend(2 * ink.len())?;
-    Ok(runs)
+    for row in (1..height).rev() {
+        let (above, below) = lengths.split_at_mut(row * width);
+        let above = &mut above[(row - 1) * width..];
+        for (above, &below) in above.iter_mut().zip(&below[..width]) {
+            *above = if *above > 0 && below > 0 { below } else { *above };
+        }
+    }
+    for (ink, lengths) in ink.chunks(width).zip(lengths.chunks_mut(width)) {
+        for (first, end) in runs(ink) {
+            let across = (end - first).min(usize::from(u16::MAX)) as u16;
+            lengths[first..end].iter_mut().for_each(|length| *length = (*length).min(across));
+        }
+    }
+    work.spend(2 * ink.len())?;
+    Ok(lengths)
+}
+
+/// The runs of ink of a row: first column, and the one after the last.
+fn runs(row: &[bool]) -> impl Iterator<Item = (usize, usize)> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let first = from + row[from..].iter().position(|&ink| ink)?;
+        let end = row[first..].iter().position(|&ink| !ink).map_or(row.len(), |length| first + length);
+        from = end;
+        Some((first, end))
+    })
+}
+
+/// The first of those that are joined with one.
+fn root(joined: &mut [u32], mut at: u32) -> u32 {
+    while joined[at as usize] != at {
+        let next = joined[joined[at as usize] as usize];
+        joined[at as usize] = next;
+        at = next;
+    }
+    at
+}
+
+fn join(joined: &mut [u32], one: u32, other: u32) {
+    let (one, other) = (root(joined, one), root(joined, other));
+    joined[one.max(other) as usize] = one.min(other);
 }
 
 /// The mean of the values between the lowest tenth and the lowest three tenths; of all, where there are few.

@@ -4,6 +4,8 @@
 //! shapes best: soft edges show even gaps narrower than a pixel. Otherwise its centre lines are scaled by the symbol size
 //! and redrawn with a pen of 3 by 3 pixels.
 
+use std::cell::OnceCell;
+
 use super::parts::{Part, Parts, stroke_width};
 use super::shape::centre_lines;
 use super::strength::Strength;
@@ -31,55 +33,92 @@ const LONGEST_SIDE: f32 = 4096.0;
 /// Most pixels of the result: more are averaged away before the model reads them.
 const MOST_PIXELS: f32 = 2_000_000.0;
 
-/// The ink as a training image, and how it is mapped there; `None` without ink. `size` is 1 for the training images' size.
-pub fn to_training_size(
-    mask: &Mask,
-    strength: &Strength,
+/// Ink that is brought to size, with what all sizes have in common.
+pub struct Redrawing<'a> {
+    mask: &'a Mask,
+    strength: &'a Strength,
+    /// What ink has at least.
     level: f32,
-    size: f32,
-    work: &Work,
-) -> Result<Option<(Image, Mapping)>> {
-    let parts = Parts::of(mask, work)?;
-    let all = vec![true; parts.list.len()];
-    let Some(pen) = parts.stroke_width(&all) else { return Ok(None) };
-    let (by_height, by_width) = (size * scale_by_height(&parts.list, pen), size * STROKE_WIDTH / pen);
-    let side = (LONGEST_SIDE - 2.0 * MARGIN as f32) / mask.width.max(mask.height) as f32;
-    let most = side.min((MOST_PIXELS / (mask.width * mask.height) as f32).sqrt());
-    if (by_height / by_width).max(by_width / by_height) <= AGREEMENT {
-        scaled(mask, &parts.list, strength, level, (by_height * by_width).sqrt().min(most), work)
-    } else {
-        redrawn(mask, by_height.min(most), work)
+    list: Vec<Part>,
+    /// Width of the strokes.
+    pen: f32,
+    soft: OnceCell<Soft>,
+    lines: OnceCell<Mask>,
+}
+
+/// The rectangle that ink fills, with soft edges.
+struct Soft {
+    left: usize,
+    top: usize,
+    width: usize,
+    values: Vec<f32>,
+}
+
+impl<'a> Redrawing<'a> {
+    /// The ink of some parts: `mask` has no other, and `level` is what its pixels have at least. `None` without ink.
+    pub fn new(
+        mask: &'a Mask,
+        (parts, kept): (&Parts, &[bool]),
+        strength: &'a Strength,
+        level: f32,
+    ) -> Option<Self> {
+        let pen = parts.stroke_width(kept)?;
+        let list = parts.list.iter().zip(kept).filter(|(_, kept)| **kept).map(|(part, _)| *part).collect();
+        Some(Self { mask, strength, level, list, pen, soft: OnceCell::new(), lines: OnceCell::new() })
+    }
+
+    /// The ink as a training image, and how it is mapped there; `None` without ink. `size` is 1 for the training images' size.
+    pub fn at(&self, size: f32, work: &Work) -> Result<Option<(Image, Mapping)>> {
+        let Self { mask, pen, .. } = *self;
+        let (by_height, by_width) = (size * scale_by_height(&self.list, pen), size * STROKE_WIDTH / pen);
+        let side = (LONGEST_SIDE - 2.0 * MARGIN as f32) / mask.width.max(mask.height) as f32;
+        let most = side.min((MOST_PIXELS / (mask.width * mask.height) as f32).sqrt());
+        if (by_height / by_width).max(by_width / by_height) <= AGREEMENT {
+            let soft = filled(&self.soft, || self.soft(work))?;
+            scaled(soft, (by_height * by_width).sqrt().min(most), work).map(Some)
+        } else {
+            let lines = filled(&self.lines, || centre_lines(mask, work))?;
+            redrawn(lines, by_height.min(most), work)
+        }
+    }
+
+    /// Beside the ink its soft edge counts, up to the half strength that ink begins with: what is stronger was removed.
+    fn soft(&self, work: &Work) -> Result<Soft> {
+        let Self { mask, strength, level, ref list, .. } = *self;
+        let range = |range: fn(&Part) -> (usize, usize)| span(list.iter().map(range)).unwrap_or((0, 0));
+        let ((left, right), (top, bottom)) = (range(|part| part.columns), range(|part| part.rows));
+        let near = grown(mask, EDGE);
+        let soft = |at: usize| {
+            let most = if mask.ink[at] { 1.0 } else { 0.5 };
+            if near[at] { (strength.values[at] / (2.0 * level)).min(most) } else { 0.0 }
+        };
+        let width = right - left + 1;
+        let mut values: Vec<f32> = Vec::with_capacity(width * (bottom - top + 1));
+        for row in top..=bottom {
+            values.extend((row * mask.width + left..=row * mask.width + right).map(soft));
+            work.spend(width)?;
+        }
+        Ok(Soft { left, top, width, values })
     }
 }
 
-/// The ink scaled as it is, with soft edges; `level` is what its pixels have at least. `None` without ink.
-fn scaled(
-    mask: &Mask,
-    parts: &[Part],
-    strength: &Strength,
-    level: f32,
-    factor: f32,
-    work: &Work,
-) -> Result<Option<(Image, Mapping)>> {
-    let Some((left, right)) = span(parts.iter().map(|part| part.columns)) else { return Ok(None) };
-    let Some((top, bottom)) = span(parts.iter().map(|part| part.rows)) else { return Ok(None) };
-    let (wide, high) = (right - left + 1, bottom - top + 1);
-    // Beside the ink its soft edge counts, up to the half strength that ink begins with: what is stronger was removed.
-    let near = grown(mask, EDGE);
-    let soft = |at: usize| {
-        let most = if mask.ink[at] { 1.0 } else { 0.5 };
-        if near[at] { (strength.values[at] / (2.0 * level)).min(most) } else { 0.0 }
-    };
-    let mut cut: Vec<f32> = Vec::with_capacity(wide * high);
-    for row in top..=bottom {
-        cut.extend((row * mask.width + left..=row * mask.width + right).map(soft));
-        work.spend(wide)?;
+/// What a cell holds, made when it is first asked for.
+fn filled<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    if cell.get().is_none() {
+        let _ = cell.set(make()?);
     }
+    Ok(cell.get().expect("it was filled"))
+}
+
+/// The ink scaled as it is, with soft edges.
+fn scaled(soft: &Soft, factor: f32, work: &Work) -> Result<(Image, Mapping)> {
+    let Soft { left, top, width: wide, ref values } = *soft;
+    let high = values.len() / wide;
     let side = |length: usize| ((length as f32 * factor).round() as usize).max(1);
     let (across, down) = (side(wide), side(high));
     // The mean over the area of each pixel: first across, then down.
-    let narrow: Vec<f32> = cut.chunks(wide).flat_map(|row| area_means(row, across)).collect();
-    work.spend(cut.len() + narrow.len())?;
+    let narrow: Vec<f32> = values.chunks(wide).flat_map(|row| area_means(row, across)).collect();
+    work.spend(values.len() + narrow.len())?;
     let narrow = turned(&narrow, across, high);
     let means: Vec<f32> = narrow.chunks(high).flat_map(|column| area_means(column, down)).collect();
     work.spend(narrow.len() + means.len())?;
@@ -99,12 +138,12 @@ fn scaled(
     for (at, mean) in means.into_iter().enumerate() {
         let level = 0.5 + (mean - best.1) * STEEPNESS;
         pixels[(at / across + MARGIN - 1) * width + at % across + MARGIN - 1] =
-            (level.clamp(0.0, 1.0) * 255.0).round() as u8;
+            (level.clamp(0.0, 1.0) * 255.0 + 0.5) as u8;
     }
     let scale = [across as f64 / wide as f64, down as f64 / high as f64];
     let margin = (MARGIN - 1) as f64;
     let mapping = Mapping::new(scale, [margin - left as f64 * scale[0], margin - top as f64 * scale[1]]);
-    Ok(Some((Image::new(width, height, pixels)?, mapping)))
+    Ok((Image::new(width, height, pixels)?, mapping))
 }
 
 /// The first and the last of all.
@@ -137,7 +176,8 @@ fn area_means(line: &[f32], length: usize) -> impl Iterator<Item = f32> {
     (0..length).map(move |at| {
         let (start, end) = (at as f32 * ratio, (at + 1) as f32 * ratio);
         let first = (start as usize).min(line.len() - 1);
-        let last = (end.ceil() as usize).clamp(first + 1, line.len());
+        let whole = end as usize;
+        let last = (whole + usize::from(end > whole as f32)).clamp(first + 1, line.len());
         let (mut sum, mut weights) = (0.0, 0.0);
         for (index, value) in line[first..last].iter().enumerate() {
             let place = (first + index) as f32;
@@ -165,12 +205,11 @@ pub(super) fn turned(values: &[f32], width: usize, height: usize) -> Vec<f32> {
     result
 }
 
-/// The centre lines of the ink, scaled and drawn with the training images' pen; `None` without ink.
-fn redrawn(mask: &Mask, factor: f32, work: &Work) -> Result<Option<(Image, Mapping)>> {
-    let lines = centre_lines(mask, work)?;
+/// Centre lines, scaled and drawn with the training images' pen; `None` without ink.
+fn redrawn(lines: &Mask, factor: f32, work: &Work) -> Result<Option<(Image, Mapping)>> {
     let points: Vec<(usize, usize)> = (0..lines.ink.len())
         .filter(|&at| lines.ink[at])
-        .map(|at| (at % mask.width, at / mask.width))
+        .map(|at| (at % lines.width, at / lines.width))
         .collect();
     let Some((left, right)) = span(points.iter().map(|point| (point.0, point.0))) else { return Ok(None) };
     let Some((top, bottom)) = span(points.iter().map(|point| (point.1, point.1))) else { return Ok(None) };
@@ -189,11 +228,11 @@ fn redrawn(mask: &Mask, factor: f32, work: &Work) -> Result<Option<(Image, Mappi
         dot(from.0, from.1);
         // Neighbours to the right and below; those to the left and above have drawn their line here.
         for (across, down) in [(1isize, 0usize), (0, 1), (1, 1), (-1, 1)] {
-            let Some(column) = x.checked_add_signed(across).filter(|&column| column < mask.width) else {
+            let Some(column) = x.checked_add_signed(across).filter(|&column| column < lines.width) else {
                 continue;
             };
             let row = y + down;
-            if row < mask.height && lines.ink[row * mask.width + column] {
+            if row < lines.height && lines.ink[row * lines.width + column] {
                 let to = (scale(column, left), scale(row, top));
                 let steps = from.0.abs_diff(to.0).max(to.1 - from.1);
                 for step in 1..steps {

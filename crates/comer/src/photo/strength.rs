@@ -38,8 +38,11 @@ impl Strength {
 
     /// A part of the image, given by its first column and row and its size.
     pub fn cut(&self, left: usize, top: usize, width: usize, height: usize) -> Self {
-        let rows = self.values.chunks(self.width).skip(top).take(height);
-        Self { width, height, values: rows.flat_map(|row| &row[left..left + width]).copied().collect() }
+        let mut values = Vec::with_capacity(width * height);
+        for row in self.values.chunks(self.width).skip(top).take(height) {
+            values.extend_from_slice(&row[left..left + width]);
+        }
+        Self { width, height, values }
     }
 
     /// The strength at a place between pixels, or at the edge for a place outside.
@@ -63,9 +66,18 @@ impl Strength {
 /// where ink does not stand out.
 pub fn threshold(strength: &Strength) -> Option<f32> {
     const STEPS: usize = 256;
-    let bin = |value: f32| ((value * STEPS as f32) as usize).min(STEPS - 1);
-    let mut counts = [0.0f64; STEPS];
-    strength.values.iter().for_each(|&value| counts[bin(value)] += 1.0);
+    // Several tables: equal values in a row would wait for one another.
+    const TABLES: usize = 4;
+    let mut tables = [[0u32; STEPS]; TABLES];
+    for values in strength.values.chunks(16 * TABLES) {
+        let mut bins = [0u8; 16 * TABLES];
+        bins.iter_mut().zip(values).for_each(|(bin, value)| *bin = (value * STEPS as f32).min(255.0) as u8);
+        for (at, &bin) in bins[..values.len()].iter().enumerate() {
+            tables[at % TABLES][usize::from(bin)] += 1;
+        }
+    }
+    let counts: [f64; STEPS] =
+        std::array::from_fn(|step| tables.iter().map(|table| f64::from(table[step])).sum());
     let total: f64 = counts.iter().sum();
     let sum: f64 = counts.iter().enumerate().map(|(step, count)| step as f64 * count).sum();
     let (mut below, mut sum_below) = (0.0, 0.0);
@@ -101,11 +113,11 @@ pub fn threshold(strength: &Strength) -> Option<f32> {
 
 /// Brings an image to strokes of a comfortable width, smooths out its noise and sharpens what the lens blurred, in
 /// proportion to the width of the strokes; gives the enlargement too.
-pub fn refine(strength: &Strength, stroke_width: f32, work: &Work) -> Result<(Strength, f32)> {
+pub fn refine(strength: Strength, stroke_width: f32, work: &Work) -> Result<(Strength, f32)> {
     let wanted = COMFORTABLE_WIDTH / stroke_width;
     let (scaled, factor) = if wanted <= 0.5 {
         let side = (1.0 / wanted) as usize;
-        (reduce(strength, side, work)?, 1.0 / side as f32)
+        (reduce(&strength, side, work)?, 1.0 / side as f32)
     } else {
         let room =
             (1..=4).find(|factor| strength.values.len() * factor * factor > WORKING_PIXELS).unwrap_or(5) - 1;
@@ -143,9 +155,9 @@ fn reduce(strength: &Strength, side: usize, work: &Work) -> Result<Strength> {
 }
 
 /// Bilinear enlargement by a whole factor.
-fn enlarge(strength: &Strength, factor: usize, work: &Work) -> Result<Strength> {
+fn enlarge(strength: Strength, factor: usize, work: &Work) -> Result<Strength> {
     if factor == 1 {
-        return Ok(strength.clone());
+        return Ok(strength);
     }
     let (width, height) = (strength.width * factor, strength.height * factor);
     let tap = |position: usize, side: usize| {
@@ -181,21 +193,26 @@ fn blur(strength: &Strength, deviation: f32, work: &Work) -> Result<Strength> {
         into.iter_mut().zip(from).for_each(|(into, from)| *into += weight * from);
         work.spend(into.len())
     };
-    let mut across = vec![0.0; values.len()];
+    // Of the rows that are smoothed across, only those that the next one needs are kept.
+    let mut across = vec![0.0; (2 * reach + 1) * width];
+    let place = |row: usize| row % (2 * reach + 1) * width;
     let mut line = vec![0.0; width + 2 * reach];
-    for (row, target) in values.chunks(width).zip(across.chunks_mut(width)) {
-        line[..reach].fill(row[0]);
-        line[reach..reach + width].copy_from_slice(row);
-        line[reach + width..].fill(row[width - 1]);
-        for (offset, &weight) in weights.iter().enumerate() {
-            add(target, &line[offset..][..width], weight)?;
-        }
-    }
+    let mut rows = values.chunks(width).enumerate();
     let mut both = vec![0.0; values.len()];
     for (row, target) in both.chunks_mut(width).enumerate() {
+        for (from, values) in rows.by_ref().take(if row == 0 { reach + 1 } else { 1 }) {
+            line[..reach].fill(values[0]);
+            line[reach..reach + width].copy_from_slice(values);
+            line[reach + width..].fill(values[width - 1]);
+            let target = &mut across[place(from)..][..width];
+            target.fill(0.0);
+            for (offset, &weight) in weights.iter().enumerate() {
+                add(target, &line[offset..][..width], weight)?;
+            }
+        }
         for (offset, &weight) in weights.iter().enumerate() {
             let from = (row + offset).saturating_sub(reach).min(height - 1);
-            add(target, &across[from * width..][..width], weight)?;
+            add(target, &across[place(from)..][..width], weight)?;
         }
     }
     Ok(Strength { width, height, values: both })

@@ -105,6 +105,37 @@ fn lines_of_the_paper_go_and_fraction_bars_stay() {
 }
 
 #[test]
+fn light_between_the_lines_of_a_sheet_is_not_ink() {
+    // A ruled sheet on a dark desk, in shadow but for its right side, with faint writing.
+    let drawing = drawing();
+    let (width, height) = (900, 1200);
+    let level = |at: usize| {
+        let (x, y) = (at % width, at / width);
+        if !(60..840).contains(&x) || !(60..1140).contains(&y) {
+            return 40;
+        }
+        let ink = x.checked_sub(200).zip(y.checked_sub(250)).is_some_and(|(x, y)| {
+            x / 2 < drawing.width()
+                && y / 2 < drawing.height()
+                && drawing.pixels()[y / 2 * drawing.width() + x / 2] == 255
+        });
+        let light = if x + y / 4 > 850 { 230.0 } else { 120.0 };
+        let share = if ink {
+            0.72
+        } else if y % 40 < 2 {
+            0.85
+        } else {
+            1.0
+        };
+        (light * share) as u8
+    };
+    let photograph = Grey { width, height, levels: (0..width * height).map(level).collect() };
+    let picture = clean(&photograph, true).unwrap().0;
+    assert_eq!(parts(&picture), 3);
+    assert!(picture.width().abs_diff(drawing.width()) < 12, "{} pixels wide", picture.width());
+}
+
+#[test]
 fn thick_and_thin_pens_come_out_three_pixels_wide() {
     let drawing = drawing();
     for (pen, factor) in [(1, 4), (6, 4), (20, 4)] {

@@ -66,10 +66,11 @@ impl Line {
 pub(super) fn find(strength: &Strength, visible: f32, pen: f32, work: &Work) -> Result<Vec<Vec<f32>>> {
     let Strength { width, height, ref values } = *strength;
     // One pixel up or down allows for lines that are not quite straight.
-    let dark = |at: usize| values.get(at).is_some_and(|&value| value >= visible);
-    let near: Vec<bool> = (0..values.len())
-        .map(|at| dark(at) || (at >= width && dark(at - width)) || dark(at + width))
-        .collect();
+    let dark = strength.at_least(visible).ink;
+    let mut near = dark.clone();
+    let either = |(near, &dark): (&mut bool, &bool)| *near |= dark;
+    near.iter_mut().skip(width).zip(&dark).for_each(either);
+    near.iter_mut().zip(dark.iter().skip(width)).for_each(either);
     work.spend(3 * values.len())?;
     if near.iter().filter(|&&near| near).count() as f32 > DARKEST * values.len() as f32 {
         return Ok(Vec::new());
@@ -81,7 +82,9 @@ pub(super) fn find(strength: &Strength, visible: f32, pen: f32, work: &Work) -> 
         let mut misses = length - (LEAST_SEEN * length as f32).ceil() as usize;
         for column in columns.step_by(2) {
             visits += 1;
-            if !near[(line.row(column).round() as usize).min(height - 1) * width + column] {
+            // Rounded: the row of a line inside is at least -0.5.
+            let row = (line.row(column) + 0.5) as usize;
+            if !near[row.min(height - 1) * width + column] {
                 if misses == 0 {
                     return (false, visits);
                 }
@@ -231,7 +234,7 @@ fn around(strength: &Strength, line: Line, column: usize) -> f32 {
     strength.between(column, row - 0.5) + strength.between(column, row + 0.5)
 }
 
-fn middle(mut values: Vec<f32>) -> f32 {
+pub(super) fn middle(mut values: Vec<f32>) -> f32 {
     values.sort_by(f32::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
