@@ -239,7 +239,7 @@ fn formula(look: &Look, own: &[bool], bounds: Extent, work: &Work) -> Result<Opt
     // In noisy images, evening out would bring out the noise.
     work.spend(2 * cut.values.len())?;
     if strength::noise(&cut) <= MOST_NOISE {
-        cut = faint::evened(cut, pen, work)?;
+        cut = faint::bridged(faint::evened(cut, pen, work)?, pen, work)?;
     }
     let (fine, factor) = strength::refine(cut, pen, work)?;
     let Some(level) = strength::threshold(&fine) else { return Ok(None) };

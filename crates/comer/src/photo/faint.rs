@@ -1,6 +1,6 @@
-//! Brings out strokes that are fainter than others, as those of a pencil are in places.
+//! Brings out strokes that are fainter than others, as those of a pen or pencil are in places.
 
-use super::light::highest;
+use super::light::{closing, highest};
 use super::parts::Parts;
 use super::strength::{Strength, threshold};
 use super::{Mask, Work};
@@ -10,15 +10,17 @@ use crate::error::Result;
 const REACH: f32 = 0.6;
 /// Ink with less than this share of the full strength stays fainter in proportion.
 const FAINTEST: f32 = 0.5;
+/// Half of the longest dip in the strength of a stroke that is filled up, in stroke widths.
+const DIP: f32 = 0.7;
+/// What a dip leaves at least of the strength around it: in a gap between strokes there is less.
+const LEAST_LEFT: f32 = 0.6;
 
 /// Strengths in proportion to the strongest ink around them, so that a faint stroke has its full width too. Ink that is
 /// nowhere as strong as the threshold stays as it is: it may be paper.
 pub fn evened(mut strength: Strength, pen: f32, work: &Work) -> Result<Strength> {
     let Some(level) = threshold(&strength) else { return Ok(strength) };
     let Strength { width, height, ref values } = strength;
-    let coarse: Vec<u8> = values.iter().map(|value| (value * 255.0).min(255.0) as u8).collect();
-    let reach = ((REACH * pen).round() as usize).max(1);
-    let around = highest(&coarse, width, height, reach, work)?;
+    let around = highest(&coarse(values), width, height, pixels(REACH * pen), work)?;
     // The threshold is half of the full strength.
     let full = 2.0 * 255.0 * level;
     let even = |value: f32, around: u8| value / (f32::from(around) / full).clamp(FAINTEST, 1.0);
@@ -40,9 +42,50 @@ pub fn evened(mut strength: Strength, pen: f32, work: &Work) -> Result<Strength>
     Ok(strength)
 }
 
+/// Strengths without the dips along strokes: sharpened, they would be gaps, which make an `i` of a `1`.
+pub fn bridged(mut strength: Strength, pen: f32, work: &Work) -> Result<Strength> {
+    let Some(level) = threshold(&strength) else { return Ok(strength) };
+    let Strength { width, height, ref values } = strength;
+    let closed = closing(&coarse(values), width, height, pixels(DIP * pen), work)?;
+    work.spend(2 * values.len())?;
+    for (value, closed) in strength.values.iter_mut().zip(closed) {
+        let closed = f32::from(closed) / 255.0;
+        if closed >= level && *value >= LEAST_LEFT * closed {
+            *value = value.max(closed);
+        }
+    }
+    Ok(strength)
+}
+
+fn coarse(values: &[f32]) -> Vec<u8> {
+    values.iter().map(|value| (value * 255.0).min(255.0) as u8).collect()
+}
+
+fn pixels(length: f32) -> usize {
+    (length.round() as usize).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dips_along_a_stroke_are_filled_up_and_gaps_are_not() {
+        // A stroke four pixels wide with dips of two pixels to shares of its strength.
+        let (width, height) = (100, 12);
+        let shares = [0.9, 0.7, 0.5, 0.1];
+        let value = |at: usize| {
+            let (x, y) = (at % width, at / width);
+            let dip = if x % 20 < 2 && x >= 20 { shares[x / 20 - 1] } else { 1.0 };
+            if (4..8).contains(&y) { 0.8 * dip } else { 0.0 }
+        };
+        let strength = Strength { width, height, values: (0..width * height).map(value).collect() };
+        let bridged = bridged(strength.clone(), 4.0, &Work::new(&|| Ok(()))).unwrap();
+        let middle = |x: usize| bridged.values[6 * width + x];
+        assert!(middle(20) > 0.79 && middle(41) > 0.79, "{} {}", middle(20), middle(41));
+        assert_eq!([60, 81].map(middle), [60, 81].map(|x| strength.values[6 * width + x]));
+        assert!(bridged.values[..3 * width].iter().all(|&value| value == 0.0));
+    }
 
     /// Strokes across of full, of two fifths and of a tenth of the strength, with soft edges, and how wide each is; the second
     /// one becomes strong towards its end or not.

@@ -61,26 +61,27 @@ pub fn dark_ink(grey: Grey, sheet: bool, work: &Work) -> Result<Option<(Grey, f3
     let (dark, _) = shrink_by(&grey, side, work)?;
     let light = inverted(&dark);
     let widest = WIDEST.0 + WIDEST.1 * dark.width.min(dark.height) as f32;
-    // Each width of strokes with the threshold and the strengths that it gives.
-    let mut tried: Vec<(f32, f32, Strength)> = Vec::new();
+    // Each width of strokes with the thresholds of dark and of light ink and the strengths of the stronger one.
+    let mut tried: Vec<(f32, [f32; 2], Strength)> = Vec::new();
     let mut width = 2.0;
     while width <= widest {
-        let stronger = |grey: &Grey| -> Result<(f32, Strength)> {
+        let found = |grey: &Grey| -> Result<(f32, Strength)> {
             let strength = ink_strength(grey, width, work)?;
             Ok((threshold(&strength).unwrap_or(0.0), strength))
         };
-        let mut found = stronger(&dark)?;
-        if !sheet {
-            let light = stronger(&light)?;
-            found = if found.0 >= light.0 { found } else { light };
-        }
-        tried.push((found.0, width, found.1));
+        let (level, strength) = found(&dark)?;
+        tried.push(if sheet {
+            (width, [level, 0.0], strength)
+        } else {
+            let light = found(&light)?;
+            (width, [level, light.0], if level >= light.0 { strength } else { light.1 })
+        });
         width *= 2.0;
     }
-    let strongest = tried.iter().map(|found| found.0).fold(0.0, f32::max);
+    let strongest = tried.iter().flat_map(|found| found.1).fold(0.0, f32::max);
     let mut first = None;
-    for (at, (level, width, strength)) in tried.iter().enumerate() {
-        if *level < STRONG * strongest {
+    for (at, (width, levels, strength)) in tried.iter().enumerate() {
+        if levels[0].max(levels[1]) < STRONG * strongest {
             continue;
         }
         let hollow = match tried.get(at + 1) {
@@ -88,12 +89,12 @@ pub fn dark_ink(grey: Grey, sheet: bool, work: &Work) -> Result<Option<(Grey, f3
             None => false,
         };
         if !hollow {
-            first = Some((*level, *width));
+            first = Some((*width, *levels));
             break;
         }
     }
-    let Some((level, width)) = first.filter(|_| strongest > 0.0) else { return Ok(None) };
-    let is_dark = sheet || is_dark_on_light(&dark, &light, width, level, work)?;
+    let Some((width, levels)) = first.filter(|_| strongest > 0.0) else { return Ok(None) };
+    let is_dark = sheet || is_dark_on_light(&dark, &light, width, levels, work)?;
     Ok(Some((if is_dark { grey } else { inverted(&grey) }, width * side as f32)))
 }
 
@@ -110,7 +111,9 @@ fn is_hollow(strength: &Strength, next: &Strength, width: f32, full: f32, work: 
 
 /// Whether what is narrow is mostly darker than its surroundings. Ink is the minority of them, so the third moment of its
 /// pixels and of the gaps between them has its sign; a straight edge of a shadow has neither.
-fn is_dark_on_light(dark: &Grey, light: &Grey, width: f32, level: f32, work: &Work) -> Result<bool> {
+fn is_dark_on_light(dark: &Grey, light: &Grey, width: f32, levels: [f32; 2], work: &Work) -> Result<bool> {
+    // Where nothing stands out, nothing is narrow.
+    let [dark_ink, light_ink] = levels.map(|level| if level > 0.0 { level } else { f32::INFINITY });
     let [below, above] = [ink_strength(dark, width, work)?, ink_strength(light, width, work)?];
     // The sums of all levels above and to the left.
     let stride = dark.width + 1;
@@ -128,7 +131,7 @@ fn is_dark_on_light(dark: &Grey, light: &Grey, width: f32, level: f32, work: &Wo
     let range = |place: usize, side: usize| (place.saturating_sub(reach), (place + reach + 1).min(side));
     let mut moment = 0.0;
     for (at, &own) in dark.levels.iter().enumerate() {
-        if below.values[at].max(above.values[at]) >= level {
+        if below.values[at] >= dark_ink || above.values[at] >= light_ink {
             let ((left, right), (top, bottom)) =
                 (range(at % dark.width, dark.width), range(at / dark.width, dark.height));
             let sum = |row: usize| sums[row * stride + right] - sums[row * stride + left];
@@ -160,9 +163,7 @@ pub fn ink_strength(grey: &Grey, pen: f32, work: &Work) -> Result<Strength> {
         &grey.levels
     };
     let reach = ((GROUND_REACH * pen).ceil() as usize).min(width.max(height) / 4).max(1);
-    let invert = |levels: Vec<u8>| -> Vec<u8> { levels.into_iter().map(|level| 255 - level).collect() };
-    let ground = highest(levels, width, height, reach, work)?;
-    let ground = invert(highest(&invert(ground), width, height, reach, work)?);
+    let ground = closing(levels, width, height, reach, work)?;
     let mut values: Vec<f32> = levels
         .iter()
         .zip(&ground)
@@ -199,6 +200,19 @@ fn box_mean(grey: &Grey, work: &Work) -> Result<Vec<u8>> {
         work.spend(width)?;
     }
     Ok(mean)
+}
+
+/// The levels with what is darker and narrower than `2 * reach + 1` pixels filled up (a morphological closing).
+pub(super) fn closing(
+    levels: &[u8],
+    width: usize,
+    height: usize,
+    reach: usize,
+    work: &Work,
+) -> Result<Vec<u8>> {
+    let invert = |levels: Vec<u8>| -> Vec<u8> { levels.into_iter().map(|level| 255 - level).collect() };
+    let highest_around = invert(highest(levels, width, height, reach, work)?);
+    Ok(invert(highest(&highest_around, width, height, reach, work)?))
 }
 
 /// The highest level within a square around each pixel that reaches `reach` pixels to each side.
