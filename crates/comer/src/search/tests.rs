@@ -308,8 +308,16 @@ fn a_hopeless_search_follows_the_best_prefix_alone() {
         // Every token costs more than a nat, and none is much better than another. The formula cannot end for long.
         let mut fake = Fake::new(6, 1, 0.1);
         let fixed = [vec![None; 40], vec![Some(3)]].concat();
-        let config =
-            SearchConfig { beam: 6, margin, max_length: 60, answers: 1, fixed, ..Default::default() };
+        let strategy = Strategy::LeftToRight;
+        let config = SearchConfig {
+            strategy,
+            beam: 6,
+            margin,
+            max_length: 60,
+            answers: 1,
+            fixed,
+            ..Default::default()
+        };
         search(&mut fake, &config, &grammar, None, &|| Ok(())).unwrap();
         fake.rows
     };
