@@ -7,9 +7,6 @@ use crate::direction::Direction;
 use crate::grammar::{Grammar, GrammarState};
 use crate::token::TokenId;
 
-/// Once the sum of the best prefix is so many margins below zero, only it is followed: what comes of it is hardly ever right.
-const HOPELESS: f32 = 2.5;
-
 /// A formula that one direction wrote to its end; everything in the order of writing.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
@@ -200,8 +197,7 @@ impl<'a> BeamSearch<'a> {
     fn prune(&mut self) -> Option<f32> {
         let margin = self.config.margin?;
         let sums = self.beams.iter().map(|beam| beam.sum).chain(self.found.iter().map(|found| found.sum));
-        let most = sums.fold(f32::NEG_INFINITY, f32::max);
-        let least = if most < -HOPELESS * margin { most } else { most - margin };
+        let least = sums.fold(f32::NEG_INFINITY, f32::max) - margin;
         let needed = self.config.answers.saturating_sub(self.found.len());
         // The best beams come first.
         let kept = self.beams.iter().take_while(|beam| beam.sum >= least).count().max(needed);

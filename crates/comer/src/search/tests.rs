@@ -302,30 +302,6 @@ fn a_margin_saves_rows_and_costs_no_answers() {
 }
 
 #[test]
-fn a_hopeless_search_follows_the_best_prefix_alone() {
-    let (_, grammar) = letters();
-    let rows = |margin| {
-        // Every token costs more than a nat, and none is much better than another. The formula cannot end for long.
-        let mut fake = Fake::new(6, 1, 0.1);
-        let fixed = [vec![None; 40], vec![Some(3)]].concat();
-        let strategy = Strategy::LeftToRight;
-        let config = SearchConfig {
-            strategy,
-            beam: 6,
-            margin,
-            max_length: 60,
-            answers: 1,
-            fixed,
-            ..Default::default()
-        };
-        search(&mut fake, &config, &grammar, None, &|| Ok(())).unwrap();
-        fake.rows
-    };
-    let (all, few) = (rows(Some(20.0)), rows(Some(2.0)));
-    assert!(few * 3 < all, "{few} rows, {all} where the search stays hopeful for longer");
-}
-
-#[test]
 fn direction_scores_are_the_decoders_and_confidences_are_probabilities() {
     let (_, grammar) = letters();
     for seed in 0..30 {
