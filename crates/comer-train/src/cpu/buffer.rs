@@ -35,19 +35,26 @@ impl BufferPool {
     }
 }
 
-/// Values whose memory returns to the pool when they are dropped.
-pub(super) struct Buffer(Vec<f32>);
+/// Values of a cache line.
+const LINE: usize = 16;
+
+/// Values of which the first starts a cache line, and whose memory returns to the pool when they are dropped.
+pub(super) struct Buffer {
+    values: Vec<f32>,
+    start: usize,
+}
 
 impl Buffer {
     /// `length` values with undefined contents.
     pub fn new(length: usize) -> Self {
         // Few different capacities, so that batches of different sizes can share buffers.
-        let step = (length.next_power_of_two() / 8).max(16);
-        let pooled =
-            POOL.lock().unwrap_or_else(PoisonError::into_inner).acquire(length.next_multiple_of(step));
-        let mut buffer = pooled.unwrap_or_else(|| Vec::with_capacity(length.next_multiple_of(step)));
-        buffer.resize(length, 0.0);
-        Self(buffer)
+        let step = (length.next_power_of_two() / 8).max(LINE);
+        let capacity = length.next_multiple_of(step) + LINE - 1;
+        let pooled = POOL.lock().unwrap_or_else(PoisonError::into_inner).acquire(capacity);
+        let mut values = pooled.unwrap_or_else(|| Vec::with_capacity(capacity));
+        let start = values.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE - 1);
+        values.resize(start + length, 0.0);
+        Self { values, start }
     }
 
     pub fn zeros(length: usize) -> Self {
@@ -59,7 +66,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let buffer = std::mem::take(&mut self.0);
+        let buffer = std::mem::take(&mut self.values);
         POOL.lock().unwrap_or_else(PoisonError::into_inner).release(buffer);
     }
 }
@@ -68,13 +75,13 @@ impl Deref for Buffer {
     type Target = [f32];
 
     fn deref(&self) -> &[f32] {
-        &self.0
+        &self.values[self.start..]
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [f32] {
-        &mut self.0
+        &mut self.values[self.start..]
     }
 }
 
@@ -90,6 +97,8 @@ mod tests {
         assert!(pool.acquire(600).is_none(), "much too large");
         assert_eq!(pool.acquire(700).map(|buffer| buffer.capacity()), Some(1000));
         assert!(pool.acquire(700).is_none() && pool.total == 0);
-        assert_eq!(Buffer::zeros(70).iter().filter(|&&x| x == 0.0).count(), 70);
+        let zeros = Buffer::zeros(70);
+        assert_eq!(zeros.iter().filter(|&&x| x == 0.0).count(), 70);
+        assert_eq!(zeros.as_ptr() as usize % 64, 0);
     }
 }

@@ -20,6 +20,8 @@ use super::unit::{
 
 /// Kernel size of the stem.
 const STEM: usize = 7;
+/// Share of numbers other than zero up to which the input of a block is read like that of its dense layers.
+const SPARSE: f64 = 0.7;
 /// Taps of the stem.
 const TAPS: usize = STEM * STEM;
 
@@ -60,6 +62,8 @@ struct StemTape {
 struct BlockTape {
     grid: Grid,
     rows: Buffer, // [pixels][channels at the end of the block]
+    /// Channels at the start that are not mostly zeros.
+    dense: usize,
     layers: Vec<LayerTape>,
     transition: Option<(UnitTape, Buffer)>,
 }
@@ -95,15 +99,16 @@ impl DenseNet<'_> {
         let mut blocks = Vec::with_capacity(BLOCKS);
         for block in 0..BLOCKS {
             let channels = self.config.block_output_channels(block);
+            let dense = dense_channels(&rows, channels, self.config.block_input_channels(block));
             let layers = (0..self.config.layers_per_block)
-                .map(|layer| self.layer((block, layer), &mut rows, &grid))
+                .map(|layer| self.layer((block, layer), &mut rows, dense, &grid))
                 .collect();
             let Some(path) = transition_path(block) else {
-                blocks.push(BlockTape { grid: grid.clone(), rows, layers, transition: None });
+                blocks.push(BlockTape { grid: grid.clone(), rows, dense, layers, transition: None });
                 break;
             };
             let unit = self.unit(&path, 3 * block, true);
-            let input = Pixels { values: &rows, stride: channels, count: grid.pixels };
+            let input = Pixels { values: &rows, stride: channels, count: grid.pixels, dense };
             let values = conv1x1(unit.convolution(), input);
             let mut output = Buffer::new(values.len());
             let halved = self.config.block_input_channels(block + 1);
@@ -113,7 +118,7 @@ impl DenseNet<'_> {
             let mut next = Buffer::new(stride * small.pixels);
             let pixels = pool::Pixels { grid: &grid, values: &output, channels: halved };
             pool::mean_forward(pixels, &mut next, stride);
-            blocks.push(BlockTape { grid, rows, layers, transition: Some((transition, output)) });
+            blocks.push(BlockTape { grid, rows, dense, layers, transition: Some((transition, output)) });
             (grid, rows) = (small, next);
         }
         let BlockTape { grid, rows, .. } = &blocks[BLOCKS - 1];
@@ -140,8 +145,9 @@ impl DenseNet<'_> {
                 unit.normalise_backward(transition, (output, halved), &mut wide, &mut gradients);
                 let channels = self.config.block_output_channels(block);
                 gradient = Buffer::zeros(tape.rows.len());
-                conv1x1_backward(unit.convolution(), &wide, &mut gradient, channels);
-                let input = Pixels { values: &tape.rows, stride: channels, count: tape.grid.pixels };
+                let (stride, count) = (channels, tape.grid.pixels);
+                let input = Pixels { values: &tape.rows, stride, count, dense: tape.dense };
+                conv1x1_backward(unit.convolution(), input, &wide, &mut gradient);
                 unit.insert_grad(conv1x1_weight_grad(unit.convolution(), input, &wide), &mut gradients);
             }
             for layer in (0..self.config.layers_per_block).rev() {
@@ -194,11 +200,18 @@ impl DenseNet<'_> {
     }
 
     /// One dense layer: reads the channels so far and writes its own after them.
-    fn layer(&self, (block, layer): (usize, usize), rows: &mut [f32], grid: &Grid) -> LayerTape {
+    fn layer(
+        &self,
+        (block, layer): (usize, usize),
+        rows: &mut [f32],
+        dense: usize,
+        grid: &Grid,
+    ) -> LayerTape {
         let inputs = self.config.block_input_channels(block) + layer * self.config.growth_rate;
         let stride = self.config.block_output_channels(block);
         self.with_units(block, layer, |reduce, grow| {
-            let values = conv1x1(reduce.convolution(), Pixels { values: rows, stride, count: grid.pixels });
+            let input = Pixels { values: rows, stride, count: grid.pixels, dense };
+            let values = conv1x1(reduce.convolution(), input);
             let mut reduced = Buffer::new(values.len());
             let reduce = reduce.normalise(values, &mut reduced, self.config.bottleneck_channels());
             let values = conv3x3(grow.convolution(), &reduced, grid);
@@ -211,7 +224,7 @@ impl DenseNet<'_> {
     fn layer_backward(
         &self,
         (block, layer): (usize, usize),
-        BlockTape { grid, rows, layers, .. }: &BlockTape,
+        BlockTape { grid, rows, dense, layers, .. }: &BlockTape,
         gradient: &mut [f32],
         gradients: &mut Weights,
     ) {
@@ -229,9 +242,9 @@ impl DenseNet<'_> {
             let mut middle = conv3x3_backward(grow.convolution(), &own, grid);
             let output = (&reduced[..], self.config.bottleneck_channels());
             reduce.normalise_backward(reduce_tape, output, &mut middle, gradients);
-            let input = Pixels { values: rows, stride, count: grid.pixels };
+            let input = Pixels { values: rows, stride, count: grid.pixels, dense: *dense };
             reduce.insert_grad(conv1x1_weight_grad(reduce.convolution(), input, &middle), gradients);
-            conv1x1_backward(reduce.convolution(), &middle, gradient, stride);
+            conv1x1_backward(reduce.convolution(), input, &middle, gradient);
         });
     }
 
@@ -240,7 +253,7 @@ impl DenseNet<'_> {
         let grid = pictures.halved();
         let unit = self.unit("encoder.stem", 0, false);
         let patches = patches(pixels, pictures, &grid);
-        let input = Pixels { values: &patches, stride: TAPS, count: grid.pixels };
+        let input = Pixels { values: &patches, stride: TAPS, count: grid.pixels, dense: TAPS };
         let values = conv1x1(unit.convolution(), input);
         let mut output = Buffer::new(values.len());
         let unit = unit.normalise(values, &mut output, self.config.stem_channels());
@@ -254,9 +267,19 @@ impl DenseNet<'_> {
         let pixels = pool::Pixels { grid, values: output, channels };
         let mut wide = pool::max_backward(pixels, gradient, self.config.block_output_channels(0));
         unit.normalise_backward(unit_tape, (output, channels), &mut wide, gradients);
-        let input = Pixels { values: patches, stride: TAPS, count: grid.pixels };
+        let input = Pixels { values: patches, stride: TAPS, count: grid.pixels, dense: TAPS };
         unit.insert_grad(conv1x1_weight_grad(unit.convolution(), input, &wide), gradients);
     }
+}
+
+/// The channels of a block's input, or 0 if they are mostly zeros: a pool of zeros is zero, and ReLU or dropout stop the gradients
+/// of all of them.
+fn dense_channels(rows: &[f32], stride: usize, channels: usize) -> usize {
+    let (pixels, mut count) = (rows.len() / stride, 0);
+    for row in rows.chunks_exact(stride) {
+        count += row[..channels].iter().filter(|&&value| value != 0.0).count();
+    }
+    if count as f64 <= SPARSE * (channels * pixels) as f64 { 0 } else { channels }
 }
 
 fn transition_path(block: usize) -> Option<String> {

@@ -1,6 +1,8 @@
 //! The unit of the DenseNet: a convolution, then batch norm, ReLU and dropout.
 
-use comer::internal::engine::kernels::{Activation, Algorithm, Kernels, PackedConv, PackedMatrix};
+use comer::internal::engine::kernels::{
+    Activation, Algorithm, Kernels, PackedConv, PackedMatrix, SparseMatrix,
+};
 use comer::internal::weights::{Tensor, Weights};
 
 use super::batch_norm::{BatchNorm, statistics};
@@ -78,13 +80,16 @@ pub(super) struct Pixels<'a> {
     pub values: &'a [f32],
     pub stride: usize,
     pub count: usize,
+    /// The channels from this one on are mostly zeros, because of ReLU and dropout.
+    pub dense: usize,
 }
 
 /// A convolution over single pixels, `[out, in, 1, 1]` or a matrix: to `[pixels][out]`
 pub(super) fn conv1x1(weights: &Tensor, input: Pixels) -> Buffer {
     let kernels = Kernels::detect();
-    let outputs = weights.shape[0];
-    let packed = PackedMatrix::from_rows(&kernels, &weights.data, &vec![0.0; outputs]);
+    let (outputs, inputs, dense) = widths(weights, &input);
+    let weight = |output: usize, input: usize| weights.data[output * inputs + input];
+    let packed = PackedMatrix::new(&kernels, &vec![0.0; outputs], dense, weight);
     let mut output = Buffer::new(outputs * input.count);
     kernels.matmul(
         &packed,
@@ -93,25 +98,56 @@ pub(super) fn conv1x1(weights: &Tensor, input: Pixels) -> Buffer {
         Activation::None,
         (&mut output, outputs),
     );
+    if dense < inputs {
+        let packed =
+            SparseMatrix::new(&kernels, outputs, inputs - dense, |output, k| weight(output, dense + k));
+        let sparse = (&input.values[dense..], input.stride);
+        kernels.sparse_matmul_add(&packed, sparse, input.count, (&mut output, outputs));
+    }
     output
 }
 
 /// The gradient of the weights of [`conv1x1`], from that of its output.
 pub(super) fn conv1x1_weight_grad(weights: &Tensor, input: Pixels, gradient: &[f32]) -> Vec<f32> {
-    let outputs = weights.shape[0];
-    let depth = weights.data.len() / outputs;
-    let input_rows = (input.values, input.stride);
-    Kernels::detect().matmul_weight_grad(input_rows, depth, (gradient, outputs), outputs, input.count)
+    let kernels = Kernels::detect();
+    let (outputs, inputs, dense) = widths(weights, &input);
+    let gradient = (gradient, outputs);
+    let left =
+        kernels.matmul_weight_grad((input.values, input.stride), dense, gradient, outputs, input.count);
+    if dense == inputs {
+        return left;
+    }
+    let sparse = (&input.values[dense..], input.stride);
+    let right = kernels.sparse_weight_grad(sparse, inputs - dense, gradient, outputs, input.count);
+    let rows = (0..outputs).flat_map(|output| {
+        let (left, right) = (&left[output * dense..][..dense], &right[output * (inputs - dense)..]);
+        left.iter().chain(&right[..inputs - dense])
+    });
+    rows.copied().collect()
 }
 
-/// Adds the gradient of the input of [`conv1x1`] to pixels that lie `stride` apart.
-pub(super) fn conv1x1_backward(weights: &Tensor, gradient: &[f32], sum: &mut [f32], stride: usize) {
+/// Adds the gradient of the input of [`conv1x1`] to pixels of the same layout. Where a channel that is mostly zeros
+/// is zero, its gradient means nothing: ReLU or dropout stop it.
+pub(super) fn conv1x1_backward(weights: &Tensor, input: Pixels, gradient: &[f32], sum: &mut [f32]) {
     let kernels = Kernels::detect();
+    let (outputs, inputs, dense) = widths(weights, &input);
+    let weight = |output: usize, input: usize| weights.data[output * inputs + input];
+    let transposed = PackedMatrix::new(&kernels, &vec![0.0; dense], outputs, |input, k| weight(k, input));
+    let gradient = (gradient, outputs);
+    kernels.matmul_add(&transposed, gradient, input.count, (sum, input.stride));
+    if dense < inputs {
+        let packed =
+            SparseMatrix::new(&kernels, outputs, inputs - dense, |output, k| weight(output, dense + k));
+        let sparse = (&input.values[dense..], input.stride);
+        kernels.sparse_input_grad_add(&packed, sparse, gradient, input.count, &mut sum[dense..]);
+    }
+}
+
+/// Output and input channels of a convolution over single pixels, and how many of the input channels are not mostly zeros.
+fn widths(weights: &Tensor, input: &Pixels) -> (usize, usize, usize) {
     let outputs = weights.shape[0];
     let inputs = weights.data.len() / outputs;
-    let transposed =
-        PackedMatrix::new(&kernels, &vec![0.0; inputs], outputs, |input, k| weights.data[k * inputs + input]);
-    kernels.matmul_add(&transposed, (gradient, outputs), gradient.len() / outputs, (sum, stride));
+    (outputs, inputs, input.dense.min(inputs))
 }
 
 /// A 3 x 3 convolution: `[pixels][in]` to `[pixels][out]`

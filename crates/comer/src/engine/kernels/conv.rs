@@ -391,7 +391,7 @@ impl Kernels {
 
     /// Calls `part` with ranges of rows that cover all of them once: all at once, or on the threads of the current rayon
     /// pool, in multiples of `unit` rows.
-    fn split_rows(&self, rows: usize, unit: usize, part: impl Fn(Range<usize>) + Sync) {
+    pub(super) fn split_rows(&self, rows: usize, unit: usize, part: impl Fn(Range<usize>) + Sync) {
         let threads = self.threads();
         if threads == 1 {
             return part(0..rows);

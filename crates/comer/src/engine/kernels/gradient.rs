@@ -21,7 +21,7 @@ use super::{Buffer, Kernels};
 /// Rows that are worked on together: their numbers stay in the second cache.
 const ROWS: usize = 96;
 /// Rows of a part.
-const PART_ROWS: usize = 32 * ROWS;
+pub(super) const PART_ROWS: usize = 32 * ROWS;
 
 /// Tiles that are worked on together.
 const TILES: usize = 48;
@@ -342,7 +342,7 @@ impl Kernels {
     }
 
     /// The sum over parts of `length` of `count` rows, each of which adds to `sums` numbers, in order.
-    fn sum_parts(
+    pub(super) fn sum_parts(
         &self,
         count: usize,
         length: usize,

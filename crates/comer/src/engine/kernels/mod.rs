@@ -2,7 +2,7 @@
 //!
 //! Pictures are channels-last, and take [`Kernels::matmul`] (a 1 x 1 convolution) and [`Kernels::conv3x3`], each with a
 //! bias and, if asked for, a ReLU: `conv` checks every length and then hands pointers to the loops in `pixels` and
-//! `winograd`; `gradient` has the weight gradients for training. The decoder's few rows at a time go through `panels` and
+//! `winograd`; `gradient` has the weight gradients for training, and `sparse` the products that skip zeros. The decoder's few rows at a time go through `panels` and
 //! `rows`. It is the only place of the crate with unsafe code.
 #![allow(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod pairs;
 pub(crate) mod panels;
 mod pixels;
 pub(crate) mod rows;
+mod sparse;
 #[cfg(test)]
 mod tests;
 mod transforms;
@@ -27,6 +28,7 @@ use rayon::prelude::*;
 pub use block::BLOCK;
 pub use buffer::Buffer;
 pub use conv::{Algorithm, PackedConv, PackedConv5x5, PackedMatrix};
+pub use sparse::SparseMatrix;
 
 /// The instruction set that [`Kernels::detect`] is to find.
 static CHOSEN: OnceLock<Isa> = OnceLock::new();
@@ -80,13 +82,15 @@ impl Isa {
     fn entries(self) -> Option<&'static pixels::Entries> {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") => {
+            Isa::Avx512
+                if has_avx2()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512vl") =>
+            {
                 Some(&pixels::AVX512)
             }
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") => {
-                Some(&pixels::AVX2)
-            }
+            Isa::Avx2 if has_avx2() => Some(&pixels::AVX2),
             #[cfg(target_arch = "aarch64")]
             Isa::Neon if std::arch::is_aarch64_feature_detected!("neon") => Some(&pixels::NEON),
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -95,6 +99,12 @@ impl Isa {
             _ => None,
         }
     }
+}
+
+/// AVX2 and what every processor with AVX2 has.
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi1")
 }
 
 /// The kernels of one instruction set.

@@ -12,6 +12,7 @@
 use std::ops::Range;
 
 use super::gradient::{MatrixGradient, WinogradGradient, matrix_part, winograd_gradient_part};
+use super::sparse::{self, SparseInputGradient, SparseProduct, SparseWeightGradient};
 use super::vector::Vector;
 use super::winograd::{Winograd, winograd_part};
 
@@ -84,6 +85,9 @@ pub(super) struct Entries {
     pub winograd: unsafe fn(&Winograd, Range<usize>, *mut f32),
     pub matrix_gradient: unsafe fn(&MatrixGradient, Range<usize>, *mut f32, *mut f32),
     pub winograd_gradient: unsafe fn(&WinogradGradient, Range<usize>, *mut f32, *mut f32),
+    pub sparse_product: unsafe fn(&SparseProduct, Range<usize>),
+    pub sparse_input_gradient: unsafe fn(&SparseInputGradient, Range<usize>),
+    pub sparse_weight_gradient: unsafe fn(&SparseWeightGradient, Range<usize>, *mut f32, *mut f32),
 }
 
 macro_rules! entries {
@@ -119,6 +123,26 @@ macro_rules! entries {
                 // SAFETY: as above.
                 unsafe { winograd_gradient_part::<$vector, $three, $two>(job, groups, sums, scratch) }
             }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn sparse_product(job: &SparseProduct, rows: Range<usize>) {
+                // SAFETY: as above.
+                unsafe { sparse::product_part::<$vector>(job, rows) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn sparse_input_gradient(job: &SparseInputGradient, rows: Range<usize>) {
+                // SAFETY: as above.
+                unsafe { sparse::input_gradient_part::<$vector>(job, rows) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn sparse_weight_gradient(
+                job: &SparseWeightGradient,
+                rows: Range<usize>,
+                sums: *mut f32,
+                scratch: *mut f32,
+            ) {
+                // SAFETY: as above.
+                unsafe { sparse::weight_gradient_part::<$vector>(job, rows, sums, scratch) }
+            }
             Entries {
                 lanes: <$vector as Vector>::LANES,
                 half: <$vector as Vector>::HALF,
@@ -127,6 +151,9 @@ macro_rules! entries {
                 winograd,
                 matrix_gradient,
                 winograd_gradient,
+                sparse_product,
+                sparse_input_gradient,
+                sparse_weight_gradient,
             }
         };
     };
@@ -134,9 +161,9 @@ macro_rules! entries {
 
 // Tiles of so many pixels by three registers, or by two: 12 registers of 16, or 24 of 32; in WebAssembly 8.
 #[cfg(target_arch = "x86_64")]
-entries!(AVX512, super::vector::Avx512, rows 8 12, enable "avx512f,avx512vl");
+entries!(AVX512, super::vector::Avx512, rows 8 12, enable "avx512f,avx512vl,avx2,fma,bmi1");
 #[cfg(target_arch = "x86_64")]
-entries!(AVX2, super::vector::Avx2, rows 3 6, enable "avx2,fma");
+entries!(AVX2, super::vector::Avx2, rows 3 6, enable "avx2,fma,bmi1");
 #[cfg(target_arch = "aarch64")]
 entries!(NEON, super::vector::Neon, rows 8 12, enable "neon");
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]

@@ -180,6 +180,51 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn sparse_products_and_their_gradients_are_the_sums_written_out(
+        count in 1usize..200,
+        columns in 1usize..220,
+        depth in 1usize..150,
+        zeros in 0f32..1.0,
+        seed: u64,
+    ) {
+        for kernels in all_kernels() {
+            let (input_stride, stride) = (depth + 3, columns + 2);
+            let kept = noise(count * input_stride, seed ^ 1);
+            let mut input = noise(count * input_stride, seed);
+            input.iter_mut().zip(kept).filter(|(_, kept)| kept.abs() < zeros).for_each(|(x, _)| *x = 0.0);
+            let (matrix, gradient) = (noise(columns * depth, seed ^ 2), noise(count * stride, seed ^ 3));
+            let weights = SparseMatrix::new(&kernels, columns, depth, |column, k| matrix[column * depth + k]);
+            let from = (&input[..], input_stride);
+            let mut output = vec![0.5; count * stride];
+            kernels.sparse_matmul_add(&weights, from, count, (&mut output, stride));
+            let mut sum = vec![0.5; count * input_stride];
+            kernels.sparse_input_grad_add(&weights, from, (&gradient, stride), count, &mut sum);
+            let weight_grad = kernels.sparse_weight_grad(from, depth, (&gradient, stride), columns, count);
+            let product = |a: f32, b: f32| f64::from(a) * f64::from(b);
+            for row in 0..count {
+                let (input, gradient) = (&input[row * input_stride..], &gradient[row * stride..]);
+                for column in 0..stride {
+                    let terms = (0..depth).filter(|_| column < columns);
+                    let expected = 0.5 + terms.map(|k| product(input[k], matrix[column * depth + k])).sum::<f64>();
+                    let what = format!("{:?} output {row} {column}", kernels.isa());
+                    assert_close(output[row * stride + column], expected, depth, &what);
+                }
+                for k in 0..input_stride {
+                    let terms = (0..columns).filter(|_| k < depth && input[k] != 0.0);
+                    let expected = 0.5 + terms.map(|c| product(gradient[c], matrix[c * depth + k])).sum::<f64>();
+                    let what = format!("{:?} input {row} {k}", kernels.isa());
+                    assert_close(sum[row * input_stride + k], expected, columns, &what);
+                }
+            }
+            for (index, &found) in weight_grad.iter().enumerate() {
+                let (column, k) = (index / depth, index % depth);
+                let terms = (0..count).map(|row| product(gradient[row * stride + column], input[row * input_stride + k]));
+                assert_close(found, terms.sum(), count, &format!("{:?} weight {column} {k}", kernels.isa()));
+            }
+        }
+    }
 }
 
 #[test]
@@ -265,7 +310,14 @@ fn results_do_not_depend_on_the_number_of_threads() {
                 let rows = ((&input[..], depth), (&gradient[..], columns));
                 outputs.push(kernels.conv3x3_weight_grad(rows.0, depth, rows.1, columns, &sizes));
                 outputs.push(kernels.matmul_weight_grad(rows.0, depth, rows.1, columns, count));
-                outputs.push(output);
+                let mut sparse = output.clone();
+                let weight = |column: usize, k: usize| weights[column * depth + k];
+                let packed = SparseMatrix::new(&kernels, columns, depth, weight);
+                kernels.sparse_matmul_add(&packed, rows.0, count, (&mut sparse, columns));
+                let mut sum = vec![0.0; count * depth];
+                kernels.sparse_input_grad_add(&packed, rows.0, rows.1, count, &mut sum);
+                outputs.push(kernels.sparse_weight_grad(rows.0, depth, rows.1, columns, count));
+                outputs.extend([output, sparse, sum]);
                 outputs
             })
         };

@@ -14,6 +14,8 @@ pub(super) trait Vector: Copy {
     /// Numbers of a row where two rows can share a register, the first row in the lower lanes: half of the lanes. As many as
     /// there are lanes where they cannot; `splat_two`, `load_twice`, `load_two` and `store_two` are for registers that can.
     const HALF: usize = Self::LANES;
+    /// Whether there are 32 registers, not 16.
+    const MANY: bool = false;
 
     unsafe fn splat(value: f32) -> Self;
     unsafe fn load(from: *const f32) -> Self;
@@ -25,6 +27,24 @@ pub(super) trait Vector: Copy {
     unsafe fn mul_add(self, a: Self, b: Self) -> Self;
     /// The greater of each lane and that of `floor`.
     unsafe fn at_least(self, floor: Self) -> Self;
+    /// A bit for each lane, the lowest for the first, set where the number is not zero.
+    #[inline(always)]
+    unsafe fn nonzero(self) -> u32 {
+        let mut lanes = [0.0; 16];
+        // SAFETY: no register has more lanes.
+        unsafe { self.store(lanes.as_mut_ptr()) };
+        lanes.iter().enumerate().map(|(lane, &value)| u32::from(value != 0.0) << lane).sum()
+    }
+    /// The sum of the lanes of each register.
+    #[inline(always)]
+    unsafe fn sums(registers: [Self; 4]) -> [f32; 4] {
+        registers.map(|register| {
+            let mut lanes = [0.0; 16];
+            // SAFETY: no register has more lanes.
+            unsafe { register.store(lanes.as_mut_ptr()) };
+            lanes.iter().take(Self::LANES).sum()
+        })
+    }
     /// Hints that the numbers there are wanted soon; never reads them.
     #[inline(always)]
     fn prefetch(_from: *const f32) {}
@@ -238,6 +258,17 @@ mod x86 {
         #[inline(always)]
         fn prefetch(from: *const f32) {
             prefetch(from);
+        },
+        #[inline(always)]
+        unsafe fn nonzero(self) -> u32 {
+            // SAFETY: see above.
+            unsafe { _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NEQ_UQ>(self.0, _mm256_setzero_ps())) as u32 }
+        },
+        #[inline(always)]
+        unsafe fn sums(registers: [Self; 4]) -> [f32; 4] {
+            let [a, b, c, d] = registers;
+            // SAFETY: see above.
+            unsafe { sums([a.0, b.0, c.0, d.0]) }
         }
     );
 
@@ -251,6 +282,20 @@ mod x86 {
             prefetch(from);
         },
         const HALF: usize = 8;,
+        const MANY: bool = true;,
+        #[inline(always)]
+        unsafe fn nonzero(self) -> u32 {
+            // SAFETY: see above.
+            unsafe { u32::from(_mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(self.0, _mm512_setzero_ps())) }
+        },
+        #[inline(always)]
+        unsafe fn sums(registers: [Self; 4]) -> [f32; 4] {
+            // SAFETY: see above.
+            unsafe {
+                let [a, b, c, d] = registers;
+                sums([halved(a.0), halved(b.0), halved(c.0), halved(d.0)])
+            }
+        },
         #[inline(always)]
         unsafe fn splat_two(first: f32, second: f32) -> Self {
             // SAFETY: see above.
@@ -281,6 +326,33 @@ mod x86 {
             }
         }
     );
+
+    /// The sums of the halves.
+    #[inline(always)]
+    unsafe fn halved(register: __m512) -> __m256 {
+        // SAFETY: the caller vouches for AVX-512.
+        unsafe {
+            let upper = _mm512_extractf64x4_pd::<1>(_mm512_castps_pd(register));
+            _mm256_add_ps(_mm512_castps512_ps256(register), _mm256_castpd_ps(upper))
+        }
+    }
+
+    /// The sum of the lanes of each register.
+    #[inline(always)]
+    unsafe fn sums([a, b, c, d]: [__m256; 4]) -> [f32; 4] {
+        // SAFETY: the caller vouches for AVX2.
+        unsafe {
+            let first = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            let second = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+            let even = _mm256_shuffle_ps::<0x44>(first, second);
+            let odd = _mm256_shuffle_ps::<0xee>(first, second);
+            let quarters = _mm256_add_ps(even, odd);
+            let sums = _mm_add_ps(_mm256_castps256_ps128(quarters), _mm256_extractf128_ps::<1>(quarters));
+            let mut lanes = [0.0; 4];
+            _mm_storeu_ps(lanes.as_mut_ptr(), sums);
+            lanes
+        }
+    }
 
     #[inline(always)]
     fn prefetch(from: *const f32) {
@@ -313,7 +385,8 @@ mod arm {
     register!(
         /// A register of NEON.
         Neon: float32x4_t, 4 then f32,
-        vld1q_f32, vst1q_f32, vdupq_n_f32, vaddq_f32, vsubq_f32, vmulq_f32, vfmaq_f32, vmaxq_f32
+        vld1q_f32, vst1q_f32, vdupq_n_f32, vaddq_f32, vsubq_f32, vmulq_f32, vfmaq_f32, vmaxq_f32,
+        const MANY: bool = true;
     );
 }
 

@@ -1,0 +1,518 @@
+//! Products with rows that are mostly zeros, such as the channels behind a ReLU and dropout: zeros are skipped.
+//!
+//! Up to 64 numbers of a row become the bits of a word, set where they are not zero, and only the set bits are visited. The
+//! sums of a row stay in registers meanwhile, and the stretch of weights that the bits choose from in the first cache.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "counted loops are unrolled for certain, iterators only mostly"
+)]
+
+use std::ops::Range;
+
+use super::conv::extent;
+use super::gradient::PART_ROWS;
+use super::pixels::LINE;
+use super::vector::Vector;
+use super::{Buffer, Kernels};
+
+/// Bits of a word.
+const BITS: usize = u64::BITS as usize;
+/// Rows that take their turn with every stretch of weights before the next ones do: they stay in the second cache.
+const ROWS: usize = 96;
+/// Rows of which numbers are asked for ahead of time.
+const AHEAD: usize = 16;
+/// Registers of a panel at most.
+const REGISTERS: usize = 12;
+/// Lanes of the widest register.
+const LANES: usize = 16;
+
+/// A linear map from `depth` numbers that are mostly zeros to `columns` numbers.
+#[derive(Clone, Debug)]
+pub struct SparseMatrix {
+    columns: usize,
+    depth: usize,
+    lanes: usize,
+    /// Panels of `[depth, registers * lanes]`; columns past the last are zero. Some rows follow that are read, but not used.
+    values: Buffer,
+}
+
+impl SparseMatrix {
+    /// Packs the map whose weight from input `k` to output `column` is `weight(column, k)`.
+    pub fn new(
+        kernels: &Kernels,
+        columns: usize,
+        depth: usize,
+        weight: impl Fn(usize, usize) -> f32,
+    ) -> Self {
+        let lanes = kernels.pixels.lanes;
+        let (panels, registers) = panels(columns, lanes);
+        let width = registers * lanes;
+        let mut values = Buffer::default();
+        let rows = values.at_least((panels * depth + BITS + 1) * width).chunks_exact_mut(width);
+        for (index, row) in rows.take(panels * depth).enumerate() {
+            let (first, k) = (index / depth * width, index % depth);
+            for (column, value) in (first..columns).zip(row) {
+                *value = weight(column, k);
+            }
+        }
+        Self { columns, depth, lanes, values }
+    }
+}
+
+/// The number of panels of so many columns, and the registers of each: 6, 8, 10 or 12.
+fn panels(columns: usize, lanes: usize) -> (usize, usize) {
+    let registers = columns.div_ceil(lanes).max(1);
+    let panels = registers.div_ceil(REGISTERS);
+    (panels, registers.div_ceil(panels).next_multiple_of(2).max(6))
+}
+
+/// Rows that are mostly zeros.
+#[derive(Clone, Copy)]
+struct Inputs {
+    values: *const f32,
+    stride: usize,
+    depth: usize,
+}
+
+/// Rows of any numbers.
+#[derive(Clone, Copy)]
+struct Outputs {
+    values: *const f32,
+    stride: usize,
+    columns: usize,
+}
+
+/// `output[row] += weights * input[row]`
+pub(super) struct SparseProduct {
+    weights: *const f32,
+    input: Inputs,
+    output: *mut f32,
+    output_stride: usize,
+    columns: usize,
+}
+
+/// `sum[row][k] += weights[k] * gradient[row]` where `input[row][k]` is not zero.
+pub(super) struct SparseInputGradient {
+    weights: *const f32,
+    input: Inputs,
+    gradient: Outputs,
+    sum: *mut f32,
+    sum_stride: usize,
+}
+
+/// The sums of the products of inputs and gradients.
+pub(super) struct SparseWeightGradient {
+    input: Inputs,
+    gradient: Outputs,
+}
+
+// SAFETY: the pointers of a job stay valid while it runs, its inputs are only read, and whoever runs parts of it on
+// several threads gives each part rows of its own.
+unsafe impl Sync for SparseProduct {}
+// SAFETY: as above.
+unsafe impl Sync for SparseInputGradient {}
+// SAFETY: as above.
+unsafe impl Sync for SparseWeightGradient {}
+
+impl Inputs {
+    /// The depth in as few stretches as possible, of about equal length.
+    fn stretches(self) -> impl Iterator<Item = Range<usize>> {
+        let length = self.depth.div_ceil(self.depth.div_ceil(BITS).max(1)).next_multiple_of(8).max(1);
+        (0..self.depth).step_by(length).map(move |first| first..self.depth.min(first + length))
+    }
+
+    /// Bits that are set where a stretch of a row is not zero.
+    #[inline(always)]
+    unsafe fn nonzero<V: Vector>(self, row: usize, stretch: &Range<usize>) -> u64 {
+        // SAFETY: the caller vouches for the instruction set and for the row.
+        unsafe {
+            let (from, count) = (self.row(row, stretch.start), stretch.len());
+            for line in (0..count).step_by(LINE) {
+                V::prefetch(from.wrapping_add(AHEAD * self.stride + line));
+            }
+            let (mut bits, mut place) = (0, 0);
+            while place + V::LANES <= count {
+                bits |= u64::from(V::load(from.add(place)).nonzero()) << place;
+                place += V::LANES;
+            }
+            while place + V::Rest::LANES <= count && V::Rest::LANES > 1 {
+                bits |= u64::from(V::Rest::load(from.add(place)).nonzero()) << place;
+                place += V::Rest::LANES;
+            }
+            while place < count {
+                bits |= u64::from(f32::load(from.add(place)).nonzero()) << place;
+                place += 1;
+            }
+            bits
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn row(self, row: usize, first: usize) -> *const f32 {
+        // SAFETY: the caller vouches for the row.
+        unsafe { self.values.add(row * self.stride + first) }
+    }
+}
+
+/// Calls a function for panels of as many registers as are asked for.
+macro_rules! with_registers {
+    ($registers:expr, $function:ident::<$vector:ty>($($argument:expr),*)) => {
+        match $registers {
+            6 => $function::<$vector, 6>($($argument),*),
+            8 => $function::<$vector, 8>($($argument),*),
+            10 => $function::<$vector, 10>($($argument),*),
+            _ => $function::<$vector, REGISTERS>($($argument),*),
+        }
+    };
+}
+
+/// All panels for some rows.
+#[inline(always)]
+pub(super) unsafe fn product_part<V: Vector>(job: &SparseProduct, rows: Range<usize>) {
+    let (panels, registers) = panels(job.columns, V::LANES);
+    for first in rows.clone().step_by(ROWS) {
+        let rows = first..rows.end.min(first + ROWS);
+        for panel in 0..panels {
+            // SAFETY: the caller vouches for the job and the instruction set.
+            unsafe { with_registers!(registers, product_panel::<V>(job, panel, rows.clone())) }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn product_panel<V: Vector, const COUNT: usize>(
+    job: &SparseProduct,
+    panel: usize,
+    rows: Range<usize>,
+) {
+    let width = COUNT * V::LANES;
+    let columns = job.columns - panel * width;
+    for stretch in job.input.stretches() {
+        for row in rows.clone() {
+            // SAFETY: the caller vouches for the job and the instruction set.
+            unsafe {
+                let bits = job.input.nonzero::<V>(row, &stretch);
+                let output = job.output.add(row * job.output_stride + panel * width);
+                let mut sums = load_row::<V, COUNT>(output, columns);
+                let weights = job.weights.add((panel * job.input.depth + stretch.start) * width);
+                accumulate(&mut sums, bits, (job.input.row(row, stretch.start), 1), weights);
+                store_row(sums, output, columns);
+            }
+        }
+    }
+}
+
+/// All panels for some rows.
+#[inline(always)]
+pub(super) unsafe fn input_gradient_part<V: Vector>(job: &SparseInputGradient, rows: Range<usize>) {
+    let (panels, registers) = panels(job.gradient.columns, V::LANES);
+    for first in rows.clone().step_by(ROWS) {
+        let rows = first..rows.end.min(first + ROWS);
+        for panel in 0..panels {
+            // SAFETY: the caller vouches for the job and the instruction set.
+            unsafe { with_registers!(registers, input_gradient_panel::<V>(job, panel, rows.clone())) }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn input_gradient_panel<V: Vector, const COUNT: usize>(
+    job: &SparseInputGradient,
+    panel: usize,
+    rows: Range<usize>,
+) {
+    let width = COUNT * V::LANES;
+    for stretch in job.input.stretches() {
+        for row in rows.clone() {
+            // SAFETY: the caller vouches for the job and the instruction set. There is a row of weights for every bit, and
+            // one for the number 64, which stands for none.
+            unsafe {
+                let mut bits = job.input.nonzero::<V>(row, &stretch);
+                let gradient = job.gradient.values.add(row * job.gradient.stride + panel * width);
+                let gradient = load_row::<V, COUNT>(gradient, job.gradient.columns - panel * width);
+                let weights = job.weights.add((panel * job.input.depth + stretch.start) * width);
+                let mut found = [0f32; BITS + 1];
+                while bits != 0 {
+                    let places = [next(&mut bits), next(&mut bits), next(&mut bits), next(&mut bits)];
+                    let mut products = [V::splat(0.0); 4];
+                    for i in 0..COUNT {
+                        for place in 0..4 {
+                            let weight = V::load(weights.add(places[place] * width + i * V::LANES));
+                            products[place] = products[place].mul_add(gradient[i], weight);
+                        }
+                    }
+                    let sums = V::sums(products);
+                    for place in 0..4 {
+                        *found.as_mut_ptr().add(places[place]) = sums[place];
+                    }
+                }
+                let sum = job.sum.add(row * job.sum_stride + stretch.start);
+                for line in (0..stretch.len()).step_by(LINE) {
+                    V::prefetch(sum.wrapping_add(AHEAD * job.sum_stride + line));
+                }
+                let whole = stretch.len() / V::LANES * V::LANES;
+                for place in (0..whole).step_by(V::LANES) {
+                    let to = sum.add(place);
+                    V::load(to).add(V::load(found.as_ptr().add(place))).store(to);
+                }
+                for place in whole..stretch.len() {
+                    *sum.add(place) += found[place];
+                }
+            }
+        }
+    }
+}
+
+/// Adds the sums over some rows to `sums`: panels of `[depth, registers * lanes]`.
+#[inline(always)]
+pub(super) unsafe fn weight_gradient_part<V: Vector>(
+    job: &SparseWeightGradient,
+    rows: Range<usize>,
+    sums: *mut f32,
+    scratch: *mut f32,
+) {
+    let (panels, registers) = panels(job.gradient.columns, V::LANES);
+    for first in rows.clone().step_by(BITS) {
+        let rows = first..rows.end.min(first + BITS);
+        for panel in 0..panels {
+            // SAFETY: the caller vouches for the job, the instruction set, the sums and the scratch space.
+            unsafe {
+                with_registers!(
+                    registers,
+                    weight_gradient_panel::<V>(job, panel, rows.clone(), sums, scratch)
+                );
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn weight_gradient_panel<V: Vector, const COUNT: usize>(
+    job: &SparseWeightGradient,
+    panel: usize,
+    rows: Range<usize>,
+    sums: *mut f32,
+    scratch: *mut f32,
+) {
+    let width = COUNT * V::LANES;
+    let columns = job.gradient.columns - panel * width;
+    // SAFETY: the caller vouches for the job, the instruction set, the sums and the scratch space: `BITS` rows of a panel.
+    unsafe {
+        for (index, row) in rows.clone().enumerate() {
+            let from = job.gradient.values.add(row * job.gradient.stride + panel * width);
+            store_row::<V, COUNT>(load_row(from, columns), scratch.add(index * width), width);
+        }
+        for stretch in job.input.stretches() {
+            let mut bits = [0; BITS];
+            for (index, row) in rows.clone().enumerate() {
+                bits[index] = job.input.nonzero::<V>(row, &stretch);
+            }
+            transpose(&mut bits);
+            for (k, bits) in stretch.clone().zip(bits) {
+                let to = sums.add((panel * job.input.depth + k) * width);
+                let mut sums = load_row::<V, COUNT>(to, width);
+                accumulate(&mut sums, bits, (job.input.row(rows.start, k), job.input.stride), scratch);
+                store_row(sums, to, width);
+            }
+        }
+    }
+}
+
+/// The number of the lowest bit that is set, 64 if there is none, and clears it.
+#[inline(always)]
+fn next(bits: &mut u64) -> usize {
+    let place = bits.trailing_zeros() as usize;
+    *bits &= bits.wrapping_sub(1);
+    place
+}
+
+/// Adds for every set bit the product of the value of its number, which lie `stride` apart, and the row of that number.
+#[inline(always)]
+unsafe fn accumulate<V: Vector, const COUNT: usize>(
+    sums: &mut [V; COUNT],
+    mut bits: u64,
+    (values, stride): (*const f32, usize),
+    rows: *const f32,
+) {
+    let width = COUNT * V::LANES;
+    // SAFETY: the caller vouches for the instruction set, and for a value and a row of each bit.
+    unsafe {
+        if V::MANY {
+            // Two sets of sums, so that the next addition does not wait for the one before.
+            let mut others = [V::splat(0.0); COUNT];
+            while bits & bits.wrapping_sub(1) != 0 {
+                let (first, second) = (next(&mut bits), next(&mut bits));
+                let (a, b) = (V::splat(*values.add(first * stride)), V::splat(*values.add(second * stride)));
+                for i in 0..COUNT {
+                    sums[i] = sums[i].mul_add(a, V::load(rows.add(first * width + i * V::LANES)));
+                }
+                for i in 0..COUNT {
+                    others[i] = others[i].mul_add(b, V::load(rows.add(second * width + i * V::LANES)));
+                }
+            }
+            for i in 0..COUNT {
+                sums[i] = sums[i].add(others[i]);
+            }
+        }
+        while bits != 0 {
+            let place = next(&mut bits);
+            let value = V::splat(*values.add(place * stride));
+            for i in 0..COUNT {
+                sums[i] = sums[i].mul_add(value, V::load(rows.add(place * width + i * V::LANES)));
+            }
+        }
+    }
+}
+
+/// The first `count` numbers, zeros after them.
+#[inline(always)]
+unsafe fn load_row<V: Vector, const COUNT: usize>(from: *const f32, count: usize) -> [V; COUNT] {
+    // SAFETY: the caller vouches for the instruction set and `count` numbers.
+    unsafe {
+        let mut row = [V::splat(0.0); COUNT];
+        if count >= COUNT * V::LANES {
+            for i in 0..COUNT {
+                row[i] = V::load(from.add(i * V::LANES));
+            }
+            return row;
+        }
+        let mut lanes = [0.0; REGISTERS * LANES];
+        std::ptr::copy_nonoverlapping(from, lanes.as_mut_ptr(), count);
+        for i in 0..COUNT {
+            row[i] = V::load(lanes.as_ptr().add(i * V::LANES));
+        }
+        row
+    }
+}
+
+/// Stores the first `count` numbers.
+#[inline(always)]
+unsafe fn store_row<V: Vector, const COUNT: usize>(row: [V; COUNT], to: *mut f32, count: usize) {
+    // SAFETY: the caller vouches for the instruction set and `count` numbers.
+    unsafe {
+        if count >= COUNT * V::LANES {
+            for i in 0..COUNT {
+                row[i].store(to.add(i * V::LANES));
+            }
+            return;
+        }
+        let mut lanes = [0.0; REGISTERS * LANES];
+        for i in 0..COUNT {
+            row[i].store(lanes.as_mut_ptr().add(i * V::LANES));
+        }
+        std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, count);
+    }
+}
+
+/// Exchanges the rows and columns of a square of bits.
+#[inline(always)]
+fn transpose(bits: &mut [u64; BITS]) {
+    let (mut side, mut mask) = (BITS / 2, u64::from(u32::MAX));
+    while side > 0 {
+        let mut row = 0;
+        while row < BITS {
+            let exchanged = ((bits[row] >> side) ^ bits[row + side]) & mask;
+            bits[row] ^= exchanged << side;
+            bits[row + side] ^= exchanged;
+            row = (row + side + 1) & !side;
+        }
+        side /= 2;
+        mask ^= mask << side;
+    }
+}
+
+impl Kernels {
+    /// `output[row] += weights * input[row]` for rows that lie a stride apart, skipping zeros of the input.
+    ///
+    /// # Panics
+    /// If a slice is too short for its rows, rows of the output overlap, or the weights were packed for other kernels.
+    pub fn sparse_matmul_add(
+        &self,
+        weights: &SparseMatrix,
+        (input, input_stride): (&[f32], usize),
+        rows: usize,
+        (output, output_stride): (&mut [f32], usize),
+    ) {
+        let &SparseMatrix { columns, depth, .. } = weights;
+        assert_eq!(weights.lanes, self.pixels.lanes, "weights packed for other kernels");
+        assert!(input.len() >= extent(rows, input_stride, depth), "input too short");
+        assert!(output.len() >= extent(rows, output_stride, columns), "output too short");
+        assert!(output_stride >= columns, "rows of the output overlap");
+        let job = SparseProduct {
+            weights: weights.values.as_ptr(),
+            input: Inputs { values: input.as_ptr(), stride: input_stride, depth },
+            output: output.as_mut_ptr(),
+            output_stride,
+            columns,
+        };
+        self.split_rows(rows, ROWS, |rows| {
+            // SAFETY: the lengths were checked above, `pixels` exist only where their instruction set does, and no two
+            // parts share a row.
+            unsafe { (self.pixels.sparse_product)(&job, rows) }
+        });
+    }
+
+    /// Adds the gradient of the input of [`Self::sparse_matmul_add`] to `sum`, from that of its output, where the input is not
+    /// zero: a ReLU or dropout before it stops all other gradients. The rows of `sum` are as far apart as those of the input.
+    ///
+    /// # Panics
+    /// As [`Self::sparse_matmul_add`].
+    pub fn sparse_input_grad_add(
+        &self,
+        weights: &SparseMatrix,
+        (input, input_stride): (&[f32], usize),
+        (gradient, gradient_stride): (&[f32], usize),
+        rows: usize,
+        sum: &mut [f32],
+    ) {
+        let &SparseMatrix { columns, depth, .. } = weights;
+        assert_eq!(weights.lanes, self.pixels.lanes, "weights packed for other kernels");
+        assert!(input.len() >= extent(rows, input_stride, depth), "input too short");
+        assert!(gradient.len() >= extent(rows, gradient_stride, columns), "gradient too short");
+        assert!(sum.len() >= extent(rows, input_stride, depth), "sum too short");
+        assert!(input_stride >= depth, "rows of the sum overlap");
+        let job = SparseInputGradient {
+            weights: weights.values.as_ptr(),
+            input: Inputs { values: input.as_ptr(), stride: input_stride, depth },
+            gradient: Outputs { values: gradient.as_ptr(), stride: gradient_stride, columns },
+            sum: sum.as_mut_ptr(),
+            sum_stride: input_stride,
+        };
+        self.split_rows(rows, ROWS, |rows| {
+            // SAFETY: as in `sparse_matmul_add`.
+            unsafe { (self.pixels.sparse_input_gradient)(&job, rows) }
+        });
+    }
+
+    /// The gradient of a matrix `[columns, depth]` as [`Self::matmul_weight_grad`], skipping zeros of the input.
+    ///
+    /// # Panics
+    /// If a slice is too short for its rows.
+    pub fn sparse_weight_grad(
+        &self,
+        (input, input_stride): (&[f32], usize),
+        depth: usize,
+        (gradient, gradient_stride): (&[f32], usize),
+        columns: usize,
+        rows: usize,
+    ) -> Vec<f32> {
+        assert!(input.len() >= extent(rows, input_stride, depth), "input too short");
+        assert!(gradient.len() >= extent(rows, gradient_stride, columns), "gradient too short");
+        let job = SparseWeightGradient {
+            input: Inputs { values: input.as_ptr(), stride: input_stride, depth },
+            gradient: Outputs { values: gradient.as_ptr(), stride: gradient_stride, columns },
+        };
+        let (panels, registers) = panels(columns, self.pixels.lanes);
+        let width = registers * self.pixels.lanes;
+        let length = panels * depth * width;
+        let sums = self.sum_parts(rows, PART_ROWS, length, BITS * width, |rows, sums, scratch| {
+            // SAFETY: the lengths were checked above, and `pixels` exist only where their instruction set does.
+            unsafe { (self.pixels.sparse_weight_gradient)(&job, rows, sums, scratch) }
+        });
+        let sum = |column: usize, k: usize| sums[(column / width * depth + k) * width + column % width];
+        (0..columns)
+            .flat_map(|column| (0..depth).map(move |k| (column, k)))
+            .map(|(column, k)| sum(column, k))
+            .collect()
+    }
+}
