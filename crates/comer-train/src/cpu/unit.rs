@@ -99,8 +99,9 @@ pub(super) fn conv1x1(weights: &Tensor, input: Pixels) -> Buffer {
         (&mut output, outputs),
     );
     if dense < inputs {
-        let packed =
-            SparseMatrix::new(&kernels, outputs, inputs - dense, |output, k| weight(output, dense + k));
+        let packed = SparseMatrix::new(&kernels, &vec![0.0; outputs], inputs - dense, |output, k| {
+            weight(output, dense + k)
+        });
         let sparse = (&input.values[dense..], input.stride);
         kernels.sparse_matmul_add(&packed, sparse, input.count, (&mut output, outputs));
     }
@@ -136,8 +137,9 @@ pub(super) fn conv1x1_backward(weights: &Tensor, input: Pixels, gradient: &[f32]
     let gradient = (gradient, outputs);
     kernels.matmul_add(&transposed, gradient, input.count, (sum, input.stride));
     if dense < inputs {
-        let packed =
-            SparseMatrix::new(&kernels, outputs, inputs - dense, |output, k| weight(output, dense + k));
+        let packed = SparseMatrix::new(&kernels, &vec![0.0; outputs], inputs - dense, |output, k| {
+            weight(output, dense + k)
+        });
         let sparse = (&input.values[dense..], input.stride);
         kernels.sparse_input_grad_add(&packed, sparse, gradient, input.count, &mut sum[dense..]);
     }

@@ -2,7 +2,8 @@
 //!
 //! Every batch norm is folded into a convolution when the weights are loaded. A dense block works in one buffer: every
 //! pixel has room for all the channels that the block ends with, each layer reads those that are there and writes its own
-//! behind them, and nothing is ever concatenated.
+//! behind them, and nothing is ever concatenated. About half of these channels are zeros, because of the ReLU before them; the
+//! 1 x 1 convolutions skip them.
 
 mod fold;
 mod stem;
@@ -13,7 +14,7 @@ use fold::{Folded, tensor};
 use stem::Stem;
 
 use super::Features;
-use super::kernels::{Activation, Algorithm, Buffer, Kernels, PackedConv, PackedMatrix};
+use super::kernels::{Activation, Algorithm, Buffer, Kernels, PackedConv, SparseMatrix};
 use crate::config::{BLOCKS, ModelConfig, NORM_EPSILON};
 use crate::error::{Error, Result};
 use crate::image::{HEIGHT_LIMITS, Image, WIDTH_LIMITS};
@@ -26,8 +27,8 @@ pub struct Encoder {
     stem: Stem,
     blocks: Vec<DenseBlock>,
     /// Between the blocks.
-    transitions: Vec<PackedMatrix>,
-    projection: PackedMatrix,
+    transitions: Vec<SparseMatrix>,
+    projection: SparseMatrix,
     /// Of the positions, falling from 1.
     frequencies: Vec<f64>,
     norm_weight: Vec<f32>,
@@ -44,7 +45,7 @@ struct DenseBlock {
 
 struct DenseLayer {
     /// 1 x 1, from all channels before to the bottleneck.
-    reduce: PackedMatrix,
+    reduce: SparseMatrix,
     /// 3 x 3, from the bottleneck to the channels that the layer adds.
     grow: PackedConv,
     /// The same, for at most [`DIRECT_PIXELS`] pixels; the first block has more.
@@ -83,7 +84,7 @@ impl Encoder {
     /// As [`Self::new`], for kernels of one's choice.
     pub fn with_kernels(config: &ModelConfig, weights: &Weights, kernels: Kernels) -> Self {
         let folded = |path: String| Folded::new(weights, &format!("{path}.conv"), &format!("{path}.norm"));
-        let matrix = |folded: Folded| PackedMatrix::from_rows(&kernels, &folded.matrix, &folded.bias);
+        let matrix = |folded: Folded| SparseMatrix::from_rows(&kernels, &folded.matrix, &folded.bias);
         let conv = |folded: &Folded, algorithm| {
             PackedConv::from_rows(&kernels, algorithm, &folded.matrix, &folded.bias)
         };
@@ -163,7 +164,7 @@ impl Encoder {
                 let (transition, pixels) = (&self.transitions[before], size.0 * size.1);
                 let input = (&dense[before][..], self.blocks[before].output);
                 let output = (narrow.at_least(pixels * block.input), block.input);
-                kernels.matmul(transition, input, pixels, Activation::Relu, output);
+                kernels.sparse_matmul(transition, input, pixels, Activation::Relu, output);
                 done(Stage::matmul("transitions", transition, pixels));
                 let large = size;
                 size = (size.0.div_ceil(2), size.1.div_ceil(2));
@@ -181,7 +182,7 @@ impl Encoder {
         let (cells, d_model) = (size.0 * size.1, self.norm_weight.len());
         let mut values = vec![0.0; cells * d_model];
         let input = (&dense[last][..], self.blocks[last].output);
-        kernels.matmul(&self.projection, input, cells, Activation::None, (&mut values, d_model));
+        kernels.sparse_matmul(&self.projection, input, cells, Activation::None, (&mut values, d_model));
         done(Stage::matmul("projection", &self.projection, cells));
         self.add_positions(&mut values, size);
         done(Stage { name: "positions", operations: 0 });
@@ -221,7 +222,7 @@ impl DenseBlock {
         for layer in &self.layers {
             let bottleneck = layer.reduce.columns();
             let middle = narrow.at_least(pixels * bottleneck);
-            kernels.matmul(
+            kernels.sparse_matmul(
                 &layer.reduce,
                 (values, self.output),
                 pixels,
@@ -244,7 +245,7 @@ const STAGES: [(&str, &str); BLOCKS] =
     [("block 1, 1x1", "block 1, 3x3"), ("block 2, 1x1", "block 2, 3x3"), ("block 3, 1x1", "block 3, 3x3")];
 
 impl Stage {
-    fn matmul(name: &'static str, weights: &PackedMatrix, pixels: usize) -> Self {
+    fn matmul(name: &'static str, weights: &SparseMatrix, pixels: usize) -> Self {
         Self { name, operations: 2 * (weights.columns() * weights.depth() * pixels) as u64 }
     }
 

@@ -13,7 +13,7 @@ use super::conv::extent;
 use super::gradient::PART_ROWS;
 use super::pixels::LINE;
 use super::vector::Vector;
-use super::{Buffer, Kernels};
+use super::{Activation, Buffer, Kernels};
 
 /// Bits of a word.
 const BITS: usize = u64::BITS as usize;
@@ -34,17 +34,13 @@ pub struct SparseMatrix {
     lanes: usize,
     /// Panels of `[depth, registers * lanes]`; columns past the last are zero. Some rows follow that are read, but not used.
     values: Buffer,
+    bias: Buffer,
 }
 
 impl SparseMatrix {
     /// Packs the map whose weight from input `k` to output `column` is `weight(column, k)`.
-    pub fn new(
-        kernels: &Kernels,
-        columns: usize,
-        depth: usize,
-        weight: impl Fn(usize, usize) -> f32,
-    ) -> Self {
-        let lanes = kernels.pixels.lanes;
+    pub fn new(kernels: &Kernels, bias: &[f32], depth: usize, weight: impl Fn(usize, usize) -> f32) -> Self {
+        let (columns, lanes) = (bias.len(), kernels.pixels.lanes);
         let (panels, registers) = panels(columns, lanes);
         let width = registers * lanes;
         let mut values = Buffer::default();
@@ -55,7 +51,29 @@ impl SparseMatrix {
                 *value = weight(column, k);
             }
         }
-        Self { columns, depth, lanes, values }
+        let mut padded = Buffer::default();
+        padded.at_least(panels * width)[..columns].copy_from_slice(bias);
+        Self { columns, depth, lanes, values, bias: padded }
+    }
+
+    /// Packs a row-major matrix with a row of inputs for each number of the bias.
+    ///
+    /// # Panics
+    /// If the matrix is not a whole number of such rows.
+    pub fn from_rows(kernels: &Kernels, matrix: &[f32], bias: &[f32]) -> Self {
+        let depth = matrix.len().checked_div(bias.len()).unwrap_or(0);
+        assert_eq!(matrix.len(), bias.len() * depth, "matrix of {} rows", bias.len());
+        Self::new(kernels, bias, depth, |column, k| matrix[column * depth + k])
+    }
+
+    /// Numbers that the map gives.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Numbers that the map takes.
+    pub fn depth(&self) -> usize {
+        self.depth
     }
 }
 
@@ -82,13 +100,18 @@ struct Outputs {
     columns: usize,
 }
 
-/// `output[row] += weights * input[row]`
+/// `output[row] = bias + weights * input[row]`
 pub(super) struct SparseProduct {
     weights: *const f32,
+    bias: *const f32,
     input: Inputs,
     output: *mut f32,
     output_stride: usize,
     columns: usize,
+    /// Starts with what is in the output, not with the bias.
+    accumulate: bool,
+    /// Results below become this.
+    floor: f32,
 }
 
 /// `sum[row][k] += weights[k] * gradient[row]` where `input[row][k]` is not zero.
@@ -118,7 +141,7 @@ impl Inputs {
     /// The depth in as few stretches as possible, of about equal length.
     fn stretches(self) -> impl Iterator<Item = Range<usize>> {
         let length = self.depth.div_ceil(self.depth.div_ceil(BITS).max(1)).next_multiple_of(8).max(1);
-        (0..self.depth).step_by(length).map(move |first| first..self.depth.min(first + length))
+        (0..self.depth.max(1)).step_by(length).map(move |first| first..self.depth.min(first + length))
     }
 
     /// Bits that are set where a stretch of a row is not zero.
@@ -188,14 +211,24 @@ unsafe fn product_panel<V: Vector, const COUNT: usize>(
     let width = COUNT * V::LANES;
     let columns = job.columns - panel * width;
     for stretch in job.input.stretches() {
+        let resume = job.accumulate || stretch.start > 0;
+        let floor = if stretch.end == job.input.depth { job.floor } else { f32::NEG_INFINITY };
         for row in rows.clone() {
             // SAFETY: the caller vouches for the job and the instruction set.
             unsafe {
                 let bits = job.input.nonzero::<V>(row, &stretch);
                 let output = job.output.add(row * job.output_stride + panel * width);
-                let mut sums = load_row::<V, COUNT>(output, columns);
+                let mut sums = match resume {
+                    true => load_row::<V, COUNT>(output, columns),
+                    false => load_row(job.bias.add(panel * width), width),
+                };
                 let weights = job.weights.add((panel * job.input.depth + stretch.start) * width);
                 accumulate(&mut sums, bits, (job.input.row(row, stretch.start), 1), weights);
+                if floor > f32::NEG_INFINITY {
+                    for i in 0..COUNT {
+                        sums[i] = sums[i].at_least(V::splat(floor));
+                    }
+                }
                 store_row(sums, output, columns);
             }
         }
@@ -422,16 +455,43 @@ fn transpose(bits: &mut [u64; BITS]) {
 }
 
 impl Kernels {
-    /// `output[row] += weights * input[row]` for rows that lie a stride apart, skipping zeros of the input.
+    /// [`Self::matmul`] for an input that is mostly zeros.
     ///
     /// # Panics
-    /// If a slice is too short for its rows, rows of the output overlap, or the weights were packed for other kernels.
+    /// As [`Self::matmul`].
+    pub fn sparse_matmul(
+        &self,
+        weights: &SparseMatrix,
+        input: (&[f32], usize),
+        rows: usize,
+        activation: Activation,
+        output: (&mut [f32], usize),
+    ) {
+        self.sparse_product(weights, input, rows, activation, output, false);
+    }
+
+    /// [`Self::matmul_add`] for an input that is mostly zeros.
+    ///
+    /// # Panics
+    /// As [`Self::matmul`].
     pub fn sparse_matmul_add(
+        &self,
+        weights: &SparseMatrix,
+        input: (&[f32], usize),
+        rows: usize,
+        output: (&mut [f32], usize),
+    ) {
+        self.sparse_product(weights, input, rows, Activation::None, output, true);
+    }
+
+    fn sparse_product(
         &self,
         weights: &SparseMatrix,
         (input, input_stride): (&[f32], usize),
         rows: usize,
+        activation: Activation,
         (output, output_stride): (&mut [f32], usize),
+        accumulate: bool,
     ) {
         let &SparseMatrix { columns, depth, .. } = weights;
         assert_eq!(weights.lanes, self.pixels.lanes, "weights packed for other kernels");
@@ -440,10 +500,13 @@ impl Kernels {
         assert!(output_stride >= columns, "rows of the output overlap");
         let job = SparseProduct {
             weights: weights.values.as_ptr(),
+            bias: weights.bias.as_ptr(),
             input: Inputs { values: input.as_ptr(), stride: input_stride, depth },
             output: output.as_mut_ptr(),
             output_stride,
             columns,
+            accumulate,
+            floor: activation.floor(),
         };
         self.split_rows(rows, ROWS, |rows| {
             // SAFETY: the lengths were checked above, `pixels` exist only where their instruction set does, and no two
@@ -456,7 +519,7 @@ impl Kernels {
     /// zero: a ReLU or dropout before it stops all other gradients. The rows of `sum` are as far apart as those of the input.
     ///
     /// # Panics
-    /// As [`Self::sparse_matmul_add`].
+    /// As [`Self::matmul`].
     pub fn sparse_input_grad_add(
         &self,
         weights: &SparseMatrix,
@@ -479,7 +542,7 @@ impl Kernels {
             sum_stride: input_stride,
         };
         self.split_rows(rows, ROWS, |rows| {
-            // SAFETY: as in `sparse_matmul_add`.
+            // SAFETY: as in `sparse_product`.
             unsafe { (self.pixels.sparse_input_gradient)(&job, rows) }
         });
     }

@@ -195,10 +195,13 @@ proptest! {
             let mut input = noise(count * input_stride, seed);
             input.iter_mut().zip(kept).filter(|(_, kept)| kept.abs() < zeros).for_each(|(x, _)| *x = 0.0);
             let (matrix, gradient) = (noise(columns * depth, seed ^ 2), noise(count * stride, seed ^ 3));
-            let weights = SparseMatrix::new(&kernels, columns, depth, |column, k| matrix[column * depth + k]);
+            let bias = noise(columns, seed ^ 4);
+            let weights = SparseMatrix::from_rows(&kernels, &matrix, &bias);
+            prop_assert_eq!((weights.columns(), weights.depth()), (columns, depth));
             let from = (&input[..], input_stride);
-            let mut output = vec![0.5; count * stride];
+            let (mut output, mut activated) = (vec![0.5; count * stride], vec![0.5; count * stride]);
             kernels.sparse_matmul_add(&weights, from, count, (&mut output, stride));
+            kernels.sparse_matmul(&weights, from, count, Activation::Relu, (&mut activated, stride));
             let mut sum = vec![0.5; count * input_stride];
             kernels.sparse_input_grad_add(&weights, from, (&gradient, stride), count, &mut sum);
             let weight_grad = kernels.sparse_weight_grad(from, depth, (&gradient, stride), columns, count);
@@ -210,6 +213,9 @@ proptest! {
                     let expected = 0.5 + terms.map(|k| product(input[k], matrix[column * depth + k])).sum::<f64>();
                     let what = format!("{:?} output {row} {column}", kernels.isa());
                     assert_close(output[row * stride + column], expected, depth, &what);
+                    let bias = bias.get(column).map_or(0.5, |&bias| f64::from(bias));
+                    let activated = activated[row * stride + column];
+                    assert_close(activated, (expected - 0.5 + bias).max(0.0), depth, &what);
                 }
                 for k in 0..input_stride {
                     let terms = (0..columns).filter(|_| k < depth && input[k] != 0.0);
@@ -312,7 +318,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
                 outputs.push(kernels.matmul_weight_grad(rows.0, depth, rows.1, columns, count));
                 let mut sparse = output.clone();
                 let weight = |column: usize, k: usize| weights[column * depth + k];
-                let packed = SparseMatrix::new(&kernels, columns, depth, weight);
+                let packed = SparseMatrix::new(&kernels, &bias, depth, weight);
                 kernels.sparse_matmul_add(&packed, rows.0, count, (&mut sparse, columns));
                 let mut sum = vec![0.0; count * depth];
                 kernels.sparse_input_grad_add(&packed, rows.0, rows.1, count, &mut sum);

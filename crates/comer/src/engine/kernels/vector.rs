@@ -386,7 +386,15 @@ mod arm {
         /// A register of NEON.
         Neon: float32x4_t, 4 then f32,
         vld1q_f32, vst1q_f32, vdupq_n_f32, vaddq_f32, vsubq_f32, vmulq_f32, vfmaq_f32, vmaxq_f32,
-        const MANY: bool = true;
+        const MANY: bool = true;,
+        #[inline(always)]
+        unsafe fn nonzero(self) -> u32 {
+            // SAFETY: see above.
+            unsafe {
+                let zero = vceqzq_f32(self.0);
+                vaddvq_u32(vbicq_u32(vld1q_u32([1, 2, 4, 8].as_ptr()), zero))
+            }
+        }
     );
 }
 
@@ -403,7 +411,11 @@ mod wasm {
         /// A register of WebAssembly.
         Simd128: v128, 4 then f32,
         load, store, f32x4_splat, f32x4_add, f32x4_sub, f32x4_mul,
-        mul_add, f32x4_pmax
+        mul_add, f32x4_pmax,
+        #[inline(always)]
+        unsafe fn nonzero(self) -> u32 {
+            u32::from(i32x4_bitmask(f32x4_ne(self.0, f32x4_splat(0.0))))
+        }
     );
 
     #[inline(always)]
