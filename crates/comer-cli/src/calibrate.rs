@@ -13,15 +13,28 @@ use serde_json::json;
 
 use crate::output::{Progress, message};
 
-/// What one search said of the formulas of a set, and of their tokens.
+/// What one search said of the formulas of a set.
 #[derive(Default)]
 struct Said {
     formulas: Vec<Sample>,
-    tokens: Vec<Sample>,
+    /// The formulas again, and which of their tokens are right.
+    candidates: Vec<(Candidate, Vec<bool>)>,
+}
+
+impl Said {
+    /// The tokens of the formulas that are taken.
+    fn tokens(&self, taken: impl Fn(usize) -> bool) -> Vec<Sample> {
+        let taken = self.candidates.iter().enumerate().filter(|(at, _)| taken(*at));
+        taken
+            .flat_map(|(_, (best, right))| best.tokens.iter().zip(right))
+            .map(|(token, &right)| Sample { probability: token.confidence, tokens: 1, right })
+            .collect()
+    }
 }
 
 /// Reads the formulas of a set, fits the curves, and stores them in the provenance of the model. Says on stderr how far
-/// confidences are off before and after, the latter by fitting on each half of the set and measuring on the other.
+/// confidences of formulas, tokens and symbols are off before and after, the latter by fitting on each half of the set and
+/// measuring on the other.
 pub fn calibrate(model: &mut ModelFile, set: &Path, take: Option<usize>) -> Result<()> {
     let records = stroke_set::read(set)?;
     let step = take.map_or(1, |take| records.len().div_ceil(take.max(1)));
@@ -44,20 +57,52 @@ pub fn calibrate(model: &mut ModelFile, set: &Path, take: Option<usize>) -> Resu
                 .collect()
         };
         let after = Reliability::new(&[fitted(0, 1), fitted(1, 0)].concat());
-        message(format_args!(
-            "{name}, {} formulas: expected calibration error {:.3} before, {:.3} after (cross-validated)",
-            samples.len(),
-            before.error,
-            after.error
-        ));
+        report(&format!("{name}, {} formulas", samples.len()), &before, &after);
     }
+    report_tokens(&joint);
     let calibration = Calibration {
         joint: Curve::fit(&joint.formulas),
         one_direction: Curve::fit(&greedy.formulas),
-        token: Curve::fit(&joint.tokens),
+        token: Curve::fit(&joint.tokens(|_| true)),
     };
     model.provenance.insert(KEY.into(), json!(calibration));
     Ok(())
+}
+
+fn report(what: &str, before: &Reliability, after: &Reliability) {
+    message(format_args!(
+        "{what}: expected calibration error {:.3} before, {:.3} after (cross-validated)",
+        before.error, after.error
+    ));
+}
+
+/// How far confidences of tokens are off, and those of symbols, which are products of them.
+fn report_tokens(said: &Said) {
+    let halves = [0, 1].map(|half| Curve::fit(&said.tokens(|at| at % 2 != half)));
+    let (mut tokens, mut symbols) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    for (at, (best, right)) in said.candidates.iter().enumerate() {
+        // A symbol is right if all tokens are of which its confidence is the product.
+        let with = |confidence: &dyn Fn(usize, f32) -> f32| {
+            let mut changed = best.clone();
+            let own = changed.tokens.iter_mut().enumerate();
+            own.for_each(|(token, own)| own.confidence = confidence(token, own.confidence));
+            changed
+        };
+        let truth = with(&|token, _| f32::from(u8::from(right[token]))).symbol_confidences();
+        for (curve, (tokens, symbols)) in
+            [Curve::IDENTITY, halves[at % 2]].iter().zip(tokens.iter_mut().zip(&mut symbols))
+        {
+            let said = with(&|_, own| curve.apply(own, 1));
+            tokens.extend(said.tokens.iter().map(|token| token.confidence).zip(right.iter().copied()));
+            let said = said.symbol_confidences();
+            let pairs = said.iter().zip(&truth).filter_map(|(said, truth)| said.zip(*truth));
+            symbols.extend(pairs.map(|(said, truth)| (said, truth > 0.5)));
+        }
+    }
+    for (what, [before, after]) in [("tokens", &tokens), ("symbols", &symbols)] {
+        let name = format!("joint search, {} {what}", before.len());
+        report(&name, &Reliability::new(before), &Reliability::new(after));
+    }
 }
 
 fn reliability(samples: &[Sample], curve: &Curve) -> Reliability {
@@ -90,9 +135,8 @@ fn read(recognizer: &Recognizer, records: &[Record], options: &RecognizeOptions)
             tokens: found.len(),
             right: found == truth,
         });
-        for (token, right) in best.tokens.iter().zip(matched(&found, &truth)) {
-            said.tokens.push(Sample { probability: token.confidence, tokens: 1, right });
-        }
+        let right = matched(&found, &truth);
+        said.candidates.push((best, right));
     }
     Ok(said)
 }

@@ -20,7 +20,7 @@ const MARGIN: f64 = 2.0;
 pub fn png(bytes: &[u8], lenient: bool, formulas: &[Input]) -> Result<Vec<u8>> {
     let page = match formulas.iter().any(|formula| formula.ink().is_some()) {
         true => ink_page(&Input::from_bytes(bytes)?, formulas)?,
-        false => photo_page(&photo::decode_with(bytes, lenient)?, formulas)?,
+        false => photo_page(&photo::decode_with(bytes, lenient)?.grey, formulas)?,
     };
     let mut images = vec![page];
     for formula in formulas {

@@ -453,7 +453,7 @@ fn odd_files_have_their_messages() {
     let whole_png = cross().to_png().unwrap();
     for (name, bytes, expected) in [
         ("photo.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1".to_vec(), "heif-convert"),
-        ("page.pdf", b"%PDF-1.4".to_vec(), "pdftoppm"),
+        ("page.pdf", b"\n%PDF-1.4".to_vec(), "pdftoppm"),
         ("drawing.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>".to_vec(), "rsvg-convert"),
         ("cut.jpg", good[..good.len() - 20].to_vec(), "truncated"),
         ("cut.png", whole_png[..whole_png.len() - 40].to_vec(), "the png is truncated"),
@@ -464,8 +464,15 @@ fn odd_files_have_their_messages() {
         assert!(text(&output.stderr).contains(expected) && output.stdout.is_empty(), "{name}: {output:?}");
         fs::rename(&path, folder.join(name)).unwrap();
     }
-    let lenient = fixture.run(&[&folder.join("cut.jpg")], &["--lenient", "--greedy"]);
-    assert!(lenient.status.success(), "{lenient:?}");
+    for name in ["cut.jpg", "cut.png"] {
+        let lenient = fixture.run(&[&folder.join(name)], &["--lenient", "--greedy", "--json"]);
+        assert!(lenient.status.success(), "{lenient:?}");
+        assert!(text(&lenient.stderr).contains("warning: the file ends early"), "{lenient:?}");
+        let object: Value = serde_json::from_slice(&lenient.stdout).unwrap();
+        let codes: Vec<&Value> =
+            object["warnings"].as_array().unwrap().iter().map(|warning| &warning["code"]).collect();
+        assert!(codes.contains(&&Value::from("truncated")), "{name}: {object}");
+    }
     fs::remove_file(folder.join("cut.jpg")).unwrap();
     fs::remove_file(folder.join("cut.png")).unwrap();
     fs::write(folder.join("good.jpg"), &good).unwrap();
@@ -477,7 +484,7 @@ fn odd_files_have_their_messages() {
     assert_eq!(text(&output.stdout).lines().count(), 1, "{output:?}");
 }
 
-/// More pixels than are cleaned without being reduced; a larger one goes the same way.
+/// More pixels than are cleaned without being reduced. In larger ones, noise is averaged out: they have no ink.
 #[test]
 fn noise_is_read_with_a_warning() {
     let mut state = 1u64;

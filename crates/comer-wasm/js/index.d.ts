@@ -58,7 +58,7 @@ export interface FoundFormula {
 }
 
 export interface Warning {
-  code: 'low_confidence' | 'unread_ink' | 'no_formula' | 'too_small';
+  code: 'low_confidence' | 'unread_ink' | 'no_formula' | 'too_small' | 'truncated';
   message: string;
 }
 

@@ -19,8 +19,9 @@ const MUCH_UNREAD: f32 = 0.1;
 const SMALL: f64 = 14.0;
 /// Enlarged by more than this to the size of the training images, a picture has too few pixels for a doubtful formula.
 const ENLARGED: f64 = 2.0;
-/// Below this confidence, a picture is also read in the other three directions.
-const TURNED: f32 = 0.1;
+/// Below this confidence, a picture is also read in the other three directions. Formulas on their side are read as others
+/// with up to 25 %.
+const TURNED: f32 = 0.3;
 /// How sure another direction has to be to be preferred.
 const TURNED_CONFIDENCE: f32 = 0.5;
 
@@ -40,7 +41,7 @@ pub struct Formula {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Warning {
-    /// `no_formula`, `low_confidence`, `unread_ink` or `too_small`.
+    /// `no_formula`, `low_confidence`, `unread_ink`, `too_small` or `truncated`; programs add their own.
     pub code: &'static str,
     /// In English, without a full stop.
     pub message: String,
@@ -61,7 +62,7 @@ impl std::fmt::Display for Warning {
 
 impl Recognizer {
     /// Recognizes a formula and says what is doubtful about it. A photograph or scan that is hard to read is also read at a
-    /// smaller size, and an image that makes no sense in the other three directions.
+    /// smaller size, and an image that hardly makes sense in the other three directions.
     ///
     /// Ink that was not read is only noticed with [`RecognizeOptions::alignment`].
     pub fn recognize_formula(&self, input: Input, options: &RecognizeOptions) -> Result<Formula> {
@@ -69,7 +70,7 @@ impl Recognizer {
         let mut input = input;
         // What is read to the greatest length is no formula at any size and in any direction.
         let ends = recognition.best.tokens.len() + 1 < options.search.max_length;
-        let makes_no_sense = ends && recognition.best.confidence < TURNED;
+        let may_be_turned = ends && recognition.best.confidence < TURNED;
         if recognition.best.confidence < LOW_CONFIDENCE
             && ends
             && let Some(smaller) = input.smaller()
@@ -80,7 +81,7 @@ impl Recognizer {
             recognition = second;
         }
         if input.ink().is_none()
-            && makes_no_sense
+            && may_be_turned
             && recognition.best.confidence < TURNED_CONFIDENCE
             && let Some(turned) = self.upright(&input, options)?
         {
@@ -147,6 +148,9 @@ fn warnings(input: &Input, recognition: &Recognition) -> Vec<Warning> {
             format!("the formula has {width:.0} x {height:.0} pixels, which is too small to be read well");
         warnings.push(Warning::new("too_small", message));
     }
+    if input.is_truncated() {
+        warnings.push(Warning::new("truncated", "the file ends early: what is missing was not read"));
+    }
     warnings
 }
 
@@ -160,4 +164,70 @@ fn enlargement(input: &Input) -> f64 {
 
 fn percent(share: f32) -> String {
     format!("{:.0} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alignment::Alignment;
+    use crate::ink::Ink;
+    use crate::recognition::Candidate;
+
+    /// A formula of this confidence, of whose ink this share was not read.
+    fn recognition(confidence: f32, unread: Option<f32>) -> Recognition {
+        let alignment = unread.map(|unread| {
+            let mut alignment = Alignment::default();
+            alignment.ink.unread = unread;
+            alignment
+        });
+        let best = Candidate { latex: "x".into(), tokens: Vec::new(), confidence, score: -1.0 };
+        Recognition { best, alternatives: Vec::new(), alignment }
+    }
+
+    #[test]
+    fn doubt_and_unread_ink_are_warned_of() {
+        let ink = Ink::from_json(b"[[[0, 0], [40, 60]], [[40, 0], [0, 60]]]").unwrap();
+        let input = Input::from_ink(ink).unwrap();
+        for (confidence, unread, expected) in [
+            (0.9, Some(0.05), &[][..]),
+            (0.9, None, &[]),
+            (0.9, Some(0.2), &["unread_ink: 20 % of the ink is unread"]),
+            (0.49, Some(0.0), &["low_confidence: the confidence is low: 49 %"]),
+            (
+                0.3,
+                Some(0.3),
+                &["low_confidence: the confidence is low: 30 %", "unread_ink: 30 % of the ink is unread"],
+            ),
+            (
+                0.05,
+                Some(0.12),
+                &["low_confidence: the confidence is low: 5 %", "unread_ink: 12 % of the ink is unread"],
+            ),
+            (
+                0.05,
+                Some(0.2),
+                &["no_formula: this may be no formula: confidence 5 %, 20 % of the ink is unread"],
+            ),
+            (0.05, None, &["low_confidence: the confidence is low: 5 %"]),
+        ] {
+            let found = warnings(&input, &recognition(confidence, unread));
+            let found: Vec<String> =
+                found.iter().map(|warning| format!("{}: {warning}", warning.code)).collect();
+            assert_eq!(found, expected, "confidence {confidence}, unread {unread:?}");
+        }
+    }
+
+    #[cfg(feature = "decode")]
+    #[test]
+    fn a_file_that_ends_early_is_warned_of() {
+        use crate::input::InputOptions;
+        let ink = Ink::from_json(b"[[[0, 0], [40, 60]], [[40, 0], [0, 60]]]").unwrap();
+        let png = ink.draw().unwrap().to_png().unwrap();
+        let options = InputOptions::new().lenient(true);
+        for (bytes, expected) in [(&png[..], vec![]), (&png[..png.len() - 40], vec!["truncated"])] {
+            let input = Input::from_bytes_with(bytes, &options).unwrap();
+            let found = warnings(&input, &recognition(0.9, None));
+            assert_eq!(found.iter().map(|warning| warning.code).collect::<Vec<_>>(), expected);
+        }
+    }
 }

@@ -49,6 +49,8 @@ pub struct Input {
     smaller: Option<Box<Self>>,
     /// Which strokes of a page the ink has, if it is only a part of it.
     strokes: Option<Vec<usize>>,
+    /// Whether the image file ends early.
+    truncated: bool,
 }
 
 /// A rectangle of the source: the ink in its own coordinates, or the upright image in pixels.
@@ -92,8 +94,8 @@ impl Input {
     pub fn from_bytes_with(bytes: &[u8], options: &InputOptions) -> Result<Self> {
         match Source::read(bytes, options)? {
             Source::Ink(ink) => Self::from_ink(ink),
-            Source::Image(Grey { width, height, levels }) => {
-                Self::from_pixels_with(width, height, levels, options)
+            Source::Image(Grey { width, height, levels }, truncated) => {
+                Ok(Self::from_pixels_with(width, height, levels, options)?.of_file(truncated))
             }
         }
     }
@@ -119,8 +121,9 @@ impl Input {
     pub fn all_from_bytes(bytes: &[u8], options: &InputOptions) -> Result<Vec<Self>> {
         match Source::read(bytes, options)? {
             Source::Ink(ink) => Self::all_from_ink(ink, options),
-            Source::Image(Grey { width, height, levels }) => {
-                Self::all_from_pixels(width, height, levels, options)
+            Source::Image(Grey { width, height, levels }, truncated) => {
+                let inputs = Self::all_from_pixels(width, height, levels, options)?;
+                Ok(inputs.into_iter().map(|input| input.of_file(truncated)).collect())
             }
         }
     }
@@ -258,6 +261,18 @@ impl Input {
         self.smaller.as_deref()
     }
 
+    /// The input, of a file that ends early or does not.
+    fn of_file(mut self, truncated: bool) -> Self {
+        self.truncated = truncated;
+        self.smaller.iter_mut().for_each(|smaller| smaller.truncated = truncated);
+        self
+    }
+
+    /// Whether the image file ends early, so that a part of it was not read.
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.truncated
+    }
+
     /// The image turned clockwise by a number of quarters, for a formula that is not upright; without its ink.
     pub fn turned(&self, quarters: usize) -> Result<Self> {
         let (image, mapping) =
@@ -265,7 +280,8 @@ impl Input {
         let turn = Mapping::quarter_turns(quarters, image.width(), image.height());
         let Bounds { left, top, right, bottom } = self.bounds;
         let extent = Extent { columns: (left, right), rows: (top, bottom) };
-        Self::fitted(image.turned(quarters), None, mapping.then(turn), extent)
+        let turned = Self::fitted(image.turned(quarters), None, mapping.then(turn), extent)?;
+        Ok(turned.of_file(self.truncated))
     }
 
     /// The rectangle of the source that the formula fills.
@@ -306,7 +322,17 @@ impl Input {
             Mapping::scale(fitted.width() as f64 / width as f64, fitted.height() as f64 / height as f64);
         let whole = (fitted != image && ink.is_none()).then(|| Box::new((image, mapping)));
         let (bounds, mapping) = (extent.into(), mapping.then(fit));
-        Ok(Self { image: fitted, ink, mapping, factor, bounds, whole, smaller: None, strokes: None })
+        Ok(Self {
+            image: fitted,
+            ink,
+            mapping,
+            factor,
+            bounds,
+            whole,
+            smaller: None,
+            strokes: None,
+            truncated: false,
+        })
     }
 }
 

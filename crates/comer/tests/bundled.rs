@@ -71,20 +71,44 @@ fn page(sample: &[u8]) -> (Image, String) {
     (Image::new(input.image().width(), input.image().height(), levels).unwrap(), latex)
 }
 
+/// Of 36 samples that are not upright. Some are read as another formula with more than half of the confidence, and of some the size is
+/// estimated too badly from the side.
+const MOST_NOT_TURNED: usize = 8;
+
 #[test]
 fn it_reads_pictures_that_are_not_upright() {
-    let (upright, latex) = page(include_bytes!("../../../samples/polynomial.inkml"));
     let recognizer = Recognizer::bundled().unwrap();
-    for quarters in 0..4 {
-        let turned = upright.turned(quarters);
-        let input = Input::from_pixels(turned.width(), turned.height(), turned.pixels().to_vec()).unwrap();
-        let formula = recognizer.recognize_formula(input, &RecognizeOptions::new().greedy()).unwrap();
-        assert_eq!(formula.recognition.best.tokenized(), latex, "{quarters} quarters");
-        // Its box is that of the picture as it came.
-        let bounds = formula.input.bounds();
-        let wide = bounds.right - bounds.left > bounds.bottom - bounds.top;
-        assert_eq!(wide, quarters % 2 == 0, "{quarters} quarters: {bounds:?}");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    let mut wrong = Vec::new();
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "inkml") {
+            continue;
+        }
+        let (upright, latex) = page(&std::fs::read(&path).unwrap());
+        for quarters in 0..4 {
+            let turned = upright.turned(quarters);
+            let (width, height) = (turned.width(), turned.height());
+            let input = Input::from_pixels(width, height, turned.pixels().to_vec()).unwrap();
+            let formula = recognizer.recognize_formula(input, &RecognizeOptions::new().greedy()).unwrap();
+            if formula.recognition.best.tokenized() != latex {
+                let best = &formula.recognition.best;
+                let name = path.file_name().unwrap_or_default();
+                wrong.push(format!(
+                    "{name:?}, {quarters} quarters: {} ({:.2})",
+                    best.tokenized(),
+                    best.confidence
+                ));
+                continue;
+            }
+            // Its box is that of the picture as it came.
+            let bounds = formula.input.bounds();
+            let wide = bounds.right - bounds.left > bounds.bottom - bounds.top;
+            assert_eq!(wide, width > height, "{path:?}, {quarters} quarters: {bounds:?}");
+        }
     }
+    assert!(wrong.iter().all(|line| !line.contains(", 0 quarters")), "{wrong:#?}");
+    assert!(wrong.len() <= MOST_NOT_TURNED, "{wrong:#?}");
 }
 
 #[test]

@@ -51,15 +51,31 @@ fn agreement(first: &Grey, second: &Grey, reach: isize) -> f64 {
     2.0 * there * back / (there + back).max(1e-9)
 }
 
+/// A drawing with other margins than those of CROHME: 12 pixels, and 11 to the right and below.
+fn with_margin(drawing: &Grey, margin: usize) -> Grey {
+    let side = |side: usize| side - 23 + margin + margin.saturating_sub(1);
+    let (width, height) = (side(drawing.width), side(drawing.height));
+    let mut levels = vec![0; width * height];
+    for row in 12..drawing.height - 11 {
+        let ink = &drawing.levels[row * drawing.width..][12..drawing.width - 11];
+        levels[(row - 12 + margin) * width + margin..][..ink.len()].copy_from_slice(ink);
+    }
+    Grey { width, height, levels }
+}
+
 #[test]
 fn crohme_is_not_changed() {
     let Some(drawings) = drawings("2014", 1) else { return };
     assert_eq!(drawings.len(), 986);
-    for (name, grey) in drawings {
-        let (picture, _) = photo::clean(&grey, true, &photo::Work::new(&|| Ok(()))).unwrap();
-        assert_eq!((picture.width(), picture.height()), (grey.width, grey.height), "{name}");
-        assert!(picture.pixels() == grey.levels, "{name} was changed");
-        assert!(photo::is_training_drawing(&grey, &photo::Work::new(&|| Ok(()))).unwrap(), "{name}");
+    for (name, drawing) in drawings {
+        for margin in [0, 12, 40, 100] {
+            let grey = with_margin(&drawing, margin);
+            assert!(margin != 12 || grey == drawing, "{name} has other margins than 12");
+            let (picture, _) = photo::clean(&grey, true, &photo::Work::new(&|| Ok(()))).unwrap();
+            let size = (picture.width(), picture.height());
+            assert_eq!(size, (grey.width, grey.height), "{name}, margin {margin}");
+            assert!(picture.pixels() == grey.levels, "{name} was changed, margin {margin}");
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use crate::photo::{self, Grey};
 /// What a file holds.
 pub enum Source {
     Ink(Ink),
-    Image(Grey),
+    /// Grey levels, and whether the file ends early.
+    Image(Grey, bool),
 }
 
 impl Source {
@@ -17,19 +18,19 @@ impl Source {
         match text.first() {
             Some(b'<') if !photo::is_svg(text) => Ok(Self::Ink(Ink::from_inkml(bytes)?)),
             Some(b'[' | b'{') => Ok(Self::Ink(Ink::from_json(text)?)),
-            _ => Self::decode(bytes, options).map(Self::Image),
+            _ => Self::decode(bytes, options),
         }
     }
 
     #[cfg(feature = "decode")]
-    fn decode(bytes: &[u8], options: &InputOptions) -> Result<Grey> {
-        let grey = photo::decode_with(bytes, options.lenient)?;
+    fn decode(bytes: &[u8], options: &InputOptions) -> Result<Self> {
+        let photo::Decoded { grey, truncated } = photo::decode_with(bytes, options.lenient)?;
         options.interrupt.check()?;
-        Ok(grey)
+        Ok(Self::Image(grey, truncated))
     }
 
     #[cfg(not(feature = "decode"))]
-    fn decode(_: &[u8], _: &InputOptions) -> Result<Grey> {
+    fn decode(_: &[u8], _: &InputOptions) -> Result<Self> {
         let reason = "this program was built without image decoders, expected InkML or JSON strokes".into();
         Err(crate::error::Error::Decode { reason, source: None })
     }

@@ -21,7 +21,15 @@ fn the_content_decides_what_an_input_is() {
         assert_eq!(input.image(), from_json.image());
         assert_eq!(input.ink().unwrap().strokes().len(), 2);
     }
-    for (bytes, expected) in [(&b"<p/>"[..], "InkML"), (b"{}", "JSON"), (b"GIF", "image"), (b"", "image")] {
+    let svg = format!("<?xml version='1.0'?><!-- {} --><svg/>", "x".repeat(5_000));
+    let table = [
+        (&b"<p/>"[..], "InkML"),
+        (b"{}", "JSON"),
+        (b"GIF", "image"),
+        (b"", "image"),
+        (svg.as_bytes(), "SVG files are not supported"),
+    ];
+    for (bytes, expected) in table {
         let message = Input::from_bytes(bytes).unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
     }
@@ -134,4 +142,43 @@ fn cleaned_pictures_have_a_smaller_image_and_drawings_have_none() {
     let side = |input: &Input| (input.image().width() - 23) as f64;
     assert!((0.75..0.9).contains(&(side(smaller) / side(&cleaned))), "{} {}", side(smaller), side(&cleaned));
     assert!(cleaned.turned(1).unwrap().smaller().is_none());
+}
+
+#[test]
+fn what_is_made_of_a_file_that_ends_early_says_so() {
+    let drawing = cross(60.0).draw().unwrap();
+    let paper = drawing.pixels().iter().map(|&level| 230 - level / 5 * 4).collect();
+    let png = Image::new(drawing.width(), drawing.height(), paper).unwrap().to_png().unwrap();
+    let options = InputOptions::new().lenient(true);
+    for (length, expected) in [(png.len(), false), (png.len() - 40, true)] {
+        let input = Input::from_bytes_with(&png[..length], &options).unwrap();
+        let all = Input::all_from_bytes(&png[..length], &options).unwrap();
+        for input in [&input, &all[0], &input.turned(1).unwrap(), input.smaller().unwrap()] {
+            assert_eq!(input.is_truncated(), expected, "{length} of {} bytes", png.len());
+        }
+    }
+}
+
+/// The bytes of a bmp file of 18 megapixels, each of three random levels.
+fn large_noise() -> Vec<u8> {
+    let (width, height) = (5_000u32, 3_600u32);
+    let size = width * height * 3;
+    let mut bytes = b"BM".to_vec();
+    for number in [54 + size, 0, 54, 40, width, height, 1 | 24 << 16, 0, size, 0, 0, 0, 0] {
+        bytes.extend(number.to_le_bytes());
+    }
+    let mut state = 1u64;
+    bytes.extend((0..size).map(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    }));
+    bytes
+}
+
+#[test]
+fn noise_of_54_megabytes_has_no_ink() {
+    let bytes = large_noise();
+    assert_eq!(bytes.len(), 54_000_054);
+    let message = Input::from_bytes(&bytes).unwrap_err().to_string();
+    assert!(message.contains("image of 5000 x 3600 pixels: no ink found"), "{message}");
 }

@@ -1,5 +1,6 @@
 //! Bytes of an image file to upright grey levels, with limits checked before anything is decoded.
 
+use std::cell::Cell;
 use std::io::{Cursor, ErrorKind};
 
 use image::metadata::Orientation;
@@ -19,12 +20,21 @@ const MOST_SCANNED: u64 = 16 * MOST_PIXELS;
 /// Decodes a png, jpeg, bmp, webp, tiff or gif (its first frame), turned as its EXIF orientation says. What is
 /// transparent becomes white behind dark ink and black behind light ink.
 pub fn decode(bytes: &[u8]) -> Result<Grey> {
-    decode_with(bytes, false)
+    Ok(decode_with(bytes, false)?.grey)
 }
 
-/// As [`decode`]; a file that ends early is an error unless `lenient`. Then what is missing stays blank. Of webp and tiff
+/// What a file shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    /// Its grey levels.
+    pub grey: Grey,
+    /// Whether it ends early, so that a part is missing.
+    pub truncated: bool,
+}
+
+/// As [`decode`]; a file that ends early is an error unless `lenient`. Then what is missing is white. Of webp and tiff
 /// files that end early nothing can be decoded.
-pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Grey> {
+pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Decoded> {
     let refused = |reason: String| Error::Decode { reason, source: None };
     if bytes.is_empty() {
         return Err(refused("the file is empty".into()));
@@ -33,19 +43,28 @@ pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Grey> {
         return Err(refused(reason.into()));
     }
     let is_jpeg = bytes.starts_with(&[0xff, 0xd8, 0xff]);
+    let truncated = Cell::new(false);
     let bytes = match is_jpeg.then(|| jpeg_end(bytes)) {
         // The decoder does not see what the scans are not counted in.
         Some(Some(end)) => &bytes[..end],
         Some(None) if !lenient => {
             return Err(refused("the jpeg is truncated: it ends before its end marker".into()));
         }
-        _ => bytes,
+        Some(None) => {
+            truncated.set(true);
+            bytes
+        }
+        None => bytes,
     };
     let truncated_webp = is_truncated_webp(bytes);
     let mut reader = ImageReader::new(Cursor::new(bytes))
         .with_guessed_format()
         .map_err(|error| refused(error.to_string()))?;
     let Some(format) = reader.format() else {
+        let start = &bytes[..bytes.len().min(PDF_START)];
+        if start.windows(4).any(|window| window == b"%PDF") {
+            return Err(refused(PDF.into()));
+        }
         return Err(refused(
             "its first bytes are of no known kind, expected png, jpeg, bmp, webp, tiff or gif".into(),
         ));
@@ -83,13 +102,13 @@ pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Grey> {
     }
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let decoded = if lenient {
-        DynamicImage::from_decoder(Lenient(decoder))
+        DynamicImage::from_decoder(Lenient(decoder, &truncated))
     } else {
         DynamicImage::from_decoder(decoder)
     };
     let mut decoded = decoded.map_err(unreadable)?;
     decoded.apply_orientation(orientation);
-    Ok(grey(&decoded))
+    Ok(Decoded { grey: grey(&decoded), truncated: truncated.get() })
 }
 
 fn ends_early(error: &ImageError) -> bool {
@@ -111,10 +130,10 @@ fn is_truncated_webp(bytes: &[u8]) -> bool {
     }
 }
 
-/// A decoder that keeps the pixels before the end of a file that ends early. The others are white or transparent.
-struct Lenient<D>(D);
+/// A decoder that keeps the pixels before the end of a file that ends early, and says so. The others are white.
+struct Lenient<'a, D>(D, &'a Cell<bool>);
 
-impl<D: ImageDecoder> ImageDecoder for Lenient<D> {
+impl<D: ImageDecoder> ImageDecoder for Lenient<'_, D> {
     fn dimensions(&self) -> (u32, u32) {
         self.0.dimensions()
     }
@@ -125,10 +144,10 @@ impl<D: ImageDecoder> ImageDecoder for Lenient<D> {
 
     fn read_image(self, pixels: &mut [u8]) -> ImageResult<()> {
         let colours = self.color_type();
-        let blank = if colours.has_alpha() { 0 } else { 255 };
-        pixels.fill(blank);
+        pixels.fill(255);
         match self.0.read_image(pixels) {
-            Err(error) if ends_early(&error) && pixels.iter().any(|&byte| byte != blank) => {
+            Err(error) if ends_early(&error) && pixels.iter().any(|&byte| byte != 255) => {
+                self.1.set(true);
                 // Only png files have 16 bits; the decoder gives them the order of the machine at the end.
                 if matches!(colours, ColorType::L16 | ColorType::La16 | ColorType::Rgb16 | ColorType::Rgba16)
                 {
@@ -193,6 +212,11 @@ fn luma([red, green, blue]: [u8; 3]) -> u8 {
     ((sum + ONE / 2) / ONE) as u8
 }
 
+/// What to do about a PDF file.
+const PDF: &str = "PDF files are not supported; convert its pages first, for example with `pdftoppm -r 200 -png file.pdf page`";
+/// Within so many bytes readers of PDF files look for their first line.
+const PDF_START: usize = 1024;
+
 /// What to do about a file of a kind that is known but not read.
 fn unsupported(bytes: &[u8]) -> Option<&'static str> {
     const BRANDS: [&[u8]; 8] = [b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"];
@@ -209,8 +233,12 @@ fn unsupported(bytes: &[u8]) -> Option<&'static str> {
         });
     }
     if bytes.starts_with(b"%PDF") {
+        return Some(PDF);
+    }
+    if bytes.starts_with(&[0x1f, 0x8b]) {
         return Some(
-            "PDF files are not supported; convert its pages first, for example with `pdftoppm -r 200 -png file.pdf page`",
+            "gzip files are not supported; unpack it first with `gunzip`, or convert an SVG image, for example with \
+             `rsvg-convert --width 2000 file.svgz -o file.png`",
         );
     }
     is_svg(bytes).then_some(
@@ -218,10 +246,33 @@ fn unsupported(bytes: &[u8]) -> Option<&'static str> {
     )
 }
 
-/// Whether a file is an SVG document, whatever precedes its root element.
+/// Whether a file is an SVG document: whether that is the name of its root element.
 pub fn is_svg(bytes: &[u8]) -> bool {
-    let start = &bytes[..bytes.len().min(4096)];
-    start.trim_ascii_start().starts_with(b"<") && start.windows(4).any(|window| window == b"<svg")
+    let after = |text: &mut &[u8], end: &[u8]| {
+        let at = text.windows(end.len()).position(|window| window == end);
+        *text = at.map_or(&[], |at| &text[at + end.len()..]);
+    };
+    let mut rest = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    loop {
+        rest = rest.trim_ascii_start();
+        if rest.starts_with(b"<?") {
+            after(&mut rest, b"?>");
+        } else if rest.starts_with(b"<!--") {
+            after(&mut rest, b"-->");
+        } else if rest.starts_with(b"<!") {
+            // The entities of a document type are in brackets.
+            if rest.iter().find(|byte| b"[>".contains(byte)) == Some(&b'[') {
+                after(&mut rest, b"]");
+            }
+            after(&mut rest, b">");
+        } else {
+            break;
+        }
+    }
+    let Some(root) = rest.strip_prefix(b"<") else { return false };
+    let end = root.iter().position(|byte| byte.is_ascii_whitespace() || b"/>".contains(byte));
+    let name = &root[..end.unwrap_or(root.len())];
+    name.rsplit(|&byte| byte == b':').next() == Some(b"svg")
 }
 
 /// Where a jpeg ends: after the end marker that follows its last scan. `None` if it has none.

@@ -1,7 +1,7 @@
 //! Images that are drawn like those of the training set, which stay as they are.
 
 use super::layout::{self, Extent};
-use super::parts::{self, Parts};
+use super::parts::Parts;
 use super::{Cleaned, Cleaning, Grey, Mask, Work};
 use crate::error::Result;
 use crate::image::Image;
@@ -11,6 +11,9 @@ use crate::mapping::Mapping;
 const MOST_DRAWN: usize = 4_000_000;
 /// Pixels around the ink of a drawing.
 const DRAWN_MARGIN: usize = 12;
+/// Share of the ink of a drawing that may lie in squares of 4 by 4 pixels: up to 0.65 where strokes of the training images
+/// cross or are close, and all of it in a wider pen.
+const MOST_WIDER: f32 = 0.8;
 
 /// The formulas of a drawing; one that is alone stays as it is.
 pub fn formulas(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cleaned>> {
@@ -62,36 +65,41 @@ pub fn formulas(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cle
 /// Whether an image is drawn like those of the training set: white on black in a pen of 3 by 3 pixels, whatever its
 /// margins.
 pub fn is_training_drawing(grey: &Grey, work: &Work) -> Result<bool> {
-    let Grey { width, height, ref levels } = *grey;
+    let levels = &grey.levels;
     let binary = |&level: &u8| level == 0 || level == 255;
-    if width < 3 || height < 3 || levels.len() > MOST_DRAWN || !levels.iter().all(binary) {
+    if levels.len() > MOST_DRAWN || !levels.iter().all(binary) {
         return Ok(false);
     }
-    let ink = Mask { width, height, ink: levels.iter().map(|&level| level == 255).collect() };
-    let share = ink.ink.iter().filter(|&&ink| ink).count();
-    if share == 0 || 2 * share > levels.len() {
+    let ink = levels.iter().filter(|&&level| level == 255).count();
+    if ink == 0 || 2 * ink > levels.len() || in_squares(grey, 3, work)? < ink {
         return Ok(false);
     }
-    // Every pixel of ink lies in a 3 by 3 square of ink.
-    let square = |x: usize, y: usize| {
-        x + 2 < width && y + 2 < height && (0..3).all(|row| levels[(y + row) * width + x..][..3] == [255; 3])
-    };
-    let under_pen = |at: usize| {
-        let (x, y) = (at % width, at / width);
-        (0..9).any(|cell| x >= cell % 3 && y >= cell / 3 && square(x - cell % 3, y - cell / 3))
-    };
+    Ok(in_squares(grey, 4, work)? as f32 <= MOST_WIDER * ink as f32)
+}
+
+/// How many pixels lie in a square of ink of `side` by `side` pixels.
+fn in_squares(grey: &Grey, side: usize, work: &Work) -> Result<usize> {
+    let Grey { width, height, ref levels } = *grey;
+    if width < side || height < side {
+        return Ok(0);
+    }
+    let mut inside = vec![false; levels.len()];
+    // For each column, how many pixels of ink are above one another up to this row.
+    let mut above = vec![0usize; width];
     for row in 0..height {
-        work.spend(9 * width)?;
-        if (row * width..(row + 1) * width).any(|at| levels[at] != 0 && !under_pen(at)) {
-            return Ok(false);
+        for (above, &level) in above.iter_mut().zip(&levels[row * width..]) {
+            *above = if level == 255 { *above + 1 } else { 0 };
         }
+        let mut across = 0;
+        for column in 0..width {
+            across = if above[column] >= side { across + 1 } else { 0 };
+            if across >= side {
+                for row in row + 1 - side..=row {
+                    inside[row * width + column + 1 - side..=row * width + column].fill(true);
+                }
+            }
+        }
+        work.spend(4 * width)?;
     }
-    // Small, dense drawings have wide runs; their margins are those of the training set.
-    let rows: Vec<usize> =
-        (0..height).filter(|&row| ink.ink[row * width..][..width].contains(&true)).collect();
-    let columns = ink.ink.iter().enumerate().filter(|(_, ink)| **ink).map(|(at, _)| at % width);
-    let (left, right) = columns.fold((width, 0), |(left, right), x| (left.min(x), right.max(x)));
-    work.spend(2 * levels.len())?;
-    let margins = [left, rows[0], width - right, height - rows[rows.len() - 1]] == [DRAWN_MARGIN; 4];
-    Ok(margins || parts::stroke_width(&ink, work)?.is_some_and(|pen| pen < 3.3))
+    Ok(inside.iter().filter(|&&inside| inside).count())
 }

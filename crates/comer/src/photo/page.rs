@@ -26,6 +26,9 @@ const CLEAR: f64 = 0.7;
 const LEAST_CONTRAST: f64 = 0.14;
 /// What a side on the edge of the image counts, where one that is seen all along counts 1.
 const BORDER: f64 = 0.25;
+/// Cells behind and before a side where the paper has to be brighter than what is beside it.
+const BEHIND: f64 = 6.0;
+const BEFORE: f64 = 2.5;
 /// Share of a side at its ends.
 const END: f64 = 0.08;
 /// Cells by which the sides are moved inwards, to leave the edge of the paper out.
@@ -56,7 +59,9 @@ pub fn find(grey: &Grey, work: &Work) -> Result<Option<[Corner; 4]>> {
                     let Some((score, corners)) = judged([left, top, right, bottom], width, height) else {
                         continue;
                     };
-                    if best.as_ref().is_none_or(|best| score > best.0) {
+                    if best.as_ref().is_none_or(|best| score > best.0)
+                        && goes_on([left, top, right, bottom], &small)
+                    {
                         best = Some((score, corners));
                     }
                 }
@@ -64,6 +69,40 @@ pub fn find(grey: &Grey, work: &Work) -> Result<Option<[Corner; 4]>> {
         }
     }
     Ok(best.map(|(_, corners)| corners.map(|corner| corner.map(|place| place * side as f64))))
+}
+
+/// Whether what is bright at the sides goes on behind them, before ink is filled up. Light strokes on dark do not.
+fn goes_on(sides: [&Side; 4], small: &Grey) -> bool {
+    let [left, top, right, bottom] = sides;
+    let cell = |x: f64, y: f64| -> Option<u8> {
+        let inside = x >= 0.0 && y >= 0.0 && x < small.width as f64 && y < small.height as f64;
+        inside.then(|| small.levels[y as usize * small.width + x as usize])
+    };
+    let (middle_x, middle_y) = (small.width as f64 / 2.0, small.height as f64 / 2.0);
+    let is_brighter = |side: &Side, upright: bool, sign: f64, between: (f64, f64)| {
+        if side.is_border {
+            return true;
+        }
+        let (mut seen, mut brighter) = (0, 0);
+        for place in between.0.max(0.0) as usize..between.1.max(0.0) as usize {
+            let place = place as f64 + 0.5;
+            let across = side.offset + side.slope * (place - if upright { middle_y } else { middle_x });
+            let level = |off: f64| {
+                let across = across + sign * off;
+                if upright { cell(across, place) } else { cell(place, across) }
+            };
+            if let (Some(inner), Some(outer)) = (level(BEHIND), level(-BEFORE)) {
+                seen += 1;
+                brighter += usize::from(inner > outer);
+            }
+        }
+        2 * brighter > seen
+    };
+    let (rows, columns) = ((top.offset, bottom.offset), (left.offset, right.offset));
+    is_brighter(left, true, 1.0, rows)
+        && is_brighter(right, true, -1.0, rows)
+        && is_brighter(top, false, 1.0, columns)
+        && is_brighter(bottom, false, -1.0, columns)
 }
 
 /// How good a quadrilateral is, and its corners a little inside; `None` if it is no sheet.

@@ -31,16 +31,103 @@ fn grey(picture: &Image, level: impl Fn(usize, u8) -> u8) -> Grey {
     Grey { width: picture.width(), height: picture.height(), levels }
 }
 
-#[test]
-fn a_training_picture_stays_as_it_is() {
-    let drawing = drawing();
-    assert_eq!(clean(&grey(&drawing, |_, pixel| pixel), true).unwrap().0, drawing);
+/// A drawing with other margins than those of the training images: 12 pixels, and 11 to the right and below.
+fn with_margin(drawing: &Image, margin: usize) -> Image {
+    let side = |side: usize| side - 23 + margin + margin.saturating_sub(1);
+    let (width, height) = (side(drawing.width()), side(drawing.height()));
+    let level = |at: usize| {
+        let inside =
+            |place: usize, side: usize| (place + 12).checked_sub(margin).filter(|&place| place < side);
+        let place = inside(at % width, drawing.width()).zip(inside(at / width, drawing.height()));
+        place.map_or(0, |(x, y)| drawing.pixels()[y * drawing.width() + x])
+    };
+    Image::new(width, height, (0..width * height).map(level).collect()).unwrap()
 }
 
 #[test]
-fn a_small_dense_training_picture_stays_as_it_is() {
+fn a_training_picture_stays_as_it_is_whatever_its_margins() {
+    // The second one is small and dense.
     let cross = Ink::from_json(b"[[[0,0],[10,10],[20,20]],[[20,0],[10,10],[0,20]]]").unwrap().draw().unwrap();
-    assert_eq!(clean(&grey(&cross, |_, pixel| pixel), true).unwrap().0, cross);
+    for drawing in [drawing(), cross] {
+        for margin in [0, 1, 12, 40, 100] {
+            let drawing = with_margin(&drawing, margin);
+            assert_eq!(clean(&grey(&drawing, |_, pixel| pixel), true).unwrap().0, drawing, "margin {margin}");
+        }
+    }
+}
+
+#[test]
+fn a_drawing_in_another_pen_is_redrawn() {
+    let drawing = drawing();
+    let (width, height) = (drawing.width(), drawing.height());
+    let ink = |x: usize, y: usize| drawing.pixels()[y * width + x] == 255;
+    // One pixel more or less to the right and below.
+    let wider = |at: usize, _| {
+        let (x, y) = (at % width, at / width);
+        let near = (x.saturating_sub(1)..=x).any(|x| (y.saturating_sub(1)..=y).any(|y| ink(x, y)));
+        if near { 255 } else { 0 }
+    };
+    let narrower = |at: usize, _| {
+        let (x, y) = (at % width, at / width);
+        let all = (x..(x + 2).min(width)).all(|x| (y..(y + 2).min(height)).all(|y| ink(x, y)));
+        if all { 255 } else { 0 }
+    };
+    let work = Work::new(&|| Ok(()));
+    assert!(is_training_drawing(&grey(&drawing, |_, pixel| pixel), &work).unwrap());
+    assert!(!is_training_drawing(&grey(&drawing, wider), &work).unwrap(), "4 pixels");
+    assert!(!is_training_drawing(&grey(&drawing, narrower), &work).unwrap(), "2 pixels");
+}
+
+/// White on black in a round pen of 3 pixels.
+fn white_lines(width: usize, height: usize, lines: &[[usize; 4]]) -> Grey {
+    let mut levels = vec![0; width * height];
+    for &[x, y, to_x, to_y] in lines {
+        let steps = x.abs_diff(to_x).max(y.abs_diff(to_y)).max(1);
+        for step in 0..=steps {
+            let place =
+                |from: usize, to: usize| (2 * (from * (steps - step) + to * step) + steps) / (2 * steps);
+            let at = place(y, to_y) * width + place(x, to_x);
+            [at, at - 1, at + 1, at - width, at + width].iter().for_each(|&at| levels[at] = 255);
+        }
+    }
+    Grey { width, height, levels }
+}
+
+#[test]
+fn light_strokes_around_a_dark_place_are_no_sheet() {
+    // A wide fraction bar with strokes above and below.
+    let bar = [36, 88, 496, 78];
+    let (slash, other) = ([235, 12, 222, 60], [374, 26, 360, 44]);
+    let letter = [[420, 26, 420, 54], [442, 26, 442, 54], [420, 40, 442, 40]];
+    let lines = [&[bar, slash, other, [210, 116, 210, 142]], &letter[..]].concat();
+    let picture = white_lines(509, 154, &lines);
+    assert_eq!(page::find(&picture, &Work::new(&|| Ok(()))).unwrap(), None);
+    assert_eq!(parts(&clean(&picture, true).unwrap().0), 5);
+    // Two brackets around a fraction bar.
+    let bracket = |x: usize, end: usize| [[x, 20, x, 135], [x, 20, end, 20], [x, 135, end, 135]];
+    let lines = [&bracket(80, 110)[..], &bracket(480, 450), &[[150, 78, 410, 78]]].concat();
+    assert_eq!(parts(&clean(&white_lines(552, 155, &lines), true).unwrap().0), 3);
+}
+
+#[test]
+fn an_empty_sheet_has_no_ink() {
+    // Plain; and ruled, half of it in shadow.
+    for ruled in [false, true] {
+        let (width, height) = (800, 600);
+        let level = |at: usize| {
+            let (x, y) = (at % width, at / width);
+            let (line, light) = match ruled {
+                true => (if y % 40 < 2 { 0.85 } else { 1.0 }, if x + y / 4 > 500 { 1.0 } else { 0.6 }),
+                false => (1.0, 1.0),
+            };
+            let is_sheet = (90..710).contains(&x) && (70..530).contains(&y);
+            if is_sheet { (220.0 * line * light) as u8 } else { 30 + (at * 7919 % 13) as u8 }
+        };
+        let picture = Grey { width, height, levels: (0..width * height).map(level).collect() };
+        let found = clean(&picture, true).map(|(image, _)| (image.width(), image.height()));
+        let message = found.expect_err("an empty sheet").to_string();
+        assert!(message.contains("no ink found"), "ruled: {ruled}: {message}");
+    }
 }
 
 #[test]

@@ -68,10 +68,32 @@ fn known_kinds_that_are_not_read_say_how_to_convert_them() {
         (media(b"avif"), "avifdec"),
         (media(b"mp42"), "video"),
         (b"%PDF-1.7\n".to_vec(), "pdftoppm"),
+        (b"\n\0from a printer\n%PDF-1.7\n".to_vec(), "pdftoppm"),
         (b"<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"/>".to_vec(), "rsvg-convert"),
+        (b"\x1f\x8b\x08\0\0\0\0\0".to_vec(), "gunzip"),
     ] {
         let message = decode(&bytes).unwrap_err().to_string();
         assert!(message.contains(expected), "{message:?} lacks {expected:?}");
+    }
+}
+
+#[test]
+fn an_svg_is_known_by_its_root() {
+    let comment = format!("<!-- {} -->\n", "x".repeat(5_000));
+    let doctype =
+        "<!DOCTYPE svg PUBLIC \"-//W3C//DTD SVG 1.1//EN\" \"svg11.dtd\" [<!ENTITY n \"http://n\">]>\n";
+    for (start, root, expected) in [
+        ("\u{feff}  ", "<svg>", true),
+        (comment.as_str(), "<svg\nwidth='3'>", true),
+        (doctype, "<svg:svg xmlns:svg='http://www.w3.org/2000/svg'/>", true),
+        ("<?xml version='1.0'?>\n<!DOCTYPE svg>", "<svg/>", true),
+        ("<!-- no <svg> -->", "<ink xmlns='http://www.w3.org/2003/InkML'>", false),
+        ("", "<svgs/>", false),
+        ("", "<ink><svg/></ink>", false),
+        ("a text about ", "<svg>", false),
+        ("<!-- without an end", "<svg>", false),
+    ] {
+        assert_eq!(is_svg(format!("{start}{root}").as_bytes()), expected, "{start:.40}{root}");
     }
 }
 
@@ -87,7 +109,8 @@ fn a_truncated_jpeg_is_an_error_unless_asked_for() {
         assert!(message.contains("truncated"), "{length} of {}: {message}", jpeg.len());
     }
     let lenient = decode_with(&jpeg[..jpeg.len() - 2], true).unwrap();
-    assert_eq!((lenient.width, lenient.height), (64, 64));
+    assert_eq!((lenient.grey.width, lenient.grey.height), (64, 64));
+    assert!(lenient.truncated && !decode_with(&jpeg, true).unwrap().truncated);
 }
 
 /// A progressive jpeg of one colour: a scan of the mean levels, then scans of other coefficients that are all zero. The code
@@ -209,12 +232,15 @@ fn ink_of_a_cmyk_jpeg_is_dark() {
 
 #[test]
 fn truncated_files_are_errors_unless_asked_for() {
-    let noise = |x: u32, y: u32| ((x * 7919 + y * 104_729) % 251) as u8;
+    // Light paper, which must not make what is missing dark.
+    let noise = |x: u32, y: u32| (150 + (x * 7919 + y * 104_729) % 101) as u8;
     let grey = || GrayImage::from_fn(64, 64, |x, y| Luma([noise(x, y)]));
     let deep = ImageBuffer::<Luma<u16>, _>::from_fn(64, 64, |x, y| Luma([u16::from(noise(x, y)) * 256]));
     let rgb = || RgbImage::from_fn(64, 64, |x, y| Rgb([noise(x, y); 3]));
+    let opaque = GrayAlphaImage::from_fn(64, 64, |x, y| LumaA([noise(x, y), 255]));
     for (name, bytes, partial) in [
         ("png", encoded(grey(), ImageFormat::Png), true),
+        ("png", encoded(opaque, ImageFormat::Png), true),
         ("png", encoded(deep, ImageFormat::Png), true),
         ("gif", encoded(rgb(), ImageFormat::Gif), true),
         ("bmp", encoded(grey(), ImageFormat::Bmp), true),
@@ -222,7 +248,8 @@ fn truncated_files_are_errors_unless_asked_for() {
         ("webp", encoded(rgb(), ImageFormat::WebP), false),
     ] {
         let whole = decode(&bytes).unwrap();
-        assert_eq!(decode_with(&bytes, true).unwrap(), whole, "{name}");
+        let lenient = Decoded { grey: whole.clone(), truncated: false };
+        assert_eq!(decode_with(&bytes, true).unwrap(), lenient, "{name}");
         for length in [30, bytes.len() / 4, bytes.len() / 2, bytes.len() - 100] {
             let message = decode(&bytes[..length]).unwrap_err().to_string();
             assert!(message.contains(&format!("the {name} is truncated")), "{length} bytes: {message}");
@@ -234,7 +261,8 @@ fn truncated_files_are_errors_unless_asked_for() {
             continue;
         }
         // What is there is as in the whole file, and the rest is white.
-        let part = part.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let Decoded { grey: part, truncated } = part.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(truncated, "{name}");
         let pairs = || part.levels.iter().zip(&whole.levels);
         assert!(pairs().all(|(found, whole)| found == whole || *found == 255), "{name}");
         let (read, all) = (pairs().filter(|(found, whole)| found == whole).count(), whole.levels.len());
