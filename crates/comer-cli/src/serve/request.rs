@@ -112,7 +112,8 @@ fn kind_of(media_type: &str) -> Option<Kind> {
     match media_type {
         "application/json" => Some(Kind::Json),
         "application/inkml+xml" | "application/xml" | "text/xml" => Some(Kind::InkMl),
-        "application/octet-stream" | "" => Some(Kind::Any),
+        // Of a PDF the message about its content says what to do.
+        "application/octet-stream" | "application/pdf" | "" => Some(Kind::Any),
         _ => media_type.starts_with("image/").then_some(Kind::Image),
     }
 }
@@ -271,6 +272,7 @@ mod tests {
             ("application/json", Some(Kind::Json)),
             ("text/xml", Some(Kind::InkMl)),
             ("application/octet-stream", Some(Kind::Any)),
+            ("application/pdf", Some(Kind::Any)),
             ("text/plain", None),
             ("application/x-www-form-urlencoded", None),
         ] {
