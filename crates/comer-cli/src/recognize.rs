@@ -11,7 +11,7 @@ use comer::{
     AlignmentDetail, Candidate, Constraints, Formula, Input, InputOptions, RecognizeOptions, Recognizer,
     Warning, aligned,
 };
-use comer_eval::find_files;
+use comer_eval::visible_files;
 use rayon::prelude::*;
 use serde_json::json;
 
@@ -96,9 +96,8 @@ pub struct Arguments {
     verbose: bool,
 }
 
-/// Extensions of pictures that have to be converted first.
-const OTHER_PICTURES: &[&str] =
-    &["heic", "heif", "avif", "pdf", "svg", "eps", "ps", "djvu", "psd", "jp2", "dng"];
+/// Most names of files of other kinds that are listed.
+const NAMED: usize = 10;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     arguments.threads.apply()?;
@@ -157,8 +156,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     drop(progress);
     if !unsupported.is_empty() && !arguments.quiet {
-        let names: Vec<String> = unsupported.iter().map(|path| path.display().to_string()).collect();
-        message(format_args!("skipped {} files of other kinds: {}", names.len(), names.join(", ")));
+        message(format_args!("skipped {}", of_other_kinds(&unsupported)));
     }
     if failed > 0 && inputs.len() > 1 && !arguments.quiet {
         message(format_args!("{failed} of {} inputs could not be recognized", inputs.len()));
@@ -301,21 +299,41 @@ fn collect(arguments: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
             inputs.push(path.clone());
             continue;
         }
-        let hidden = |file: &Path| {
-            let below = file.strip_prefix(path).unwrap_or(file);
-            below.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'))
-        };
-        let found: Vec<PathBuf> =
-            find_files(path, Input::EXTENSIONS)?.into_iter().filter(|file| !hidden(file)).collect();
+        let (found, others): (Vec<_>, Vec<_>) =
+            visible_files(path)?.into_iter().partition(|file| is_read(file));
         if found.is_empty() {
+            let others = if others.is_empty() {
+                String::new()
+            } else {
+                format!("; there are {}", of_other_kinds(&others))
+            };
             bail!(
-                "{}: no images or ink in this folder, expected files ending in {}",
+                "{}: no images or ink in this folder, expected files ending in {}{others}",
                 path.display(),
-                Input::EXTENSIONS.join(", ")
+                extensions().collect::<Vec<_>>().join(", ")
             );
         }
         inputs.extend(found);
-        unsupported.extend(find_files(path, OTHER_PICTURES)?.into_iter().filter(|file| !hidden(file)));
+        unsupported.extend(others);
     }
     Ok((inputs, unsupported))
+}
+
+/// The extensions of the files that are read from folders.
+fn extensions() -> impl Iterator<Item = &'static str> {
+    Input::EXTENSIONS.iter().copied()
+}
+
+fn is_read(file: &Path) -> bool {
+    let own = file.extension().unwrap_or_default();
+    extensions().any(|extension| own.eq_ignore_ascii_case(extension))
+}
+
+/// How many files are of other kinds, and the names of the first ones.
+fn of_other_kinds(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+    let more = files.len() - names.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let noun = if files.len() == 1 { "file" } else { "files" };
+    format!("{} {noun} of other kinds: {}{more}", files.len(), names.join(", "))
 }

@@ -473,8 +473,43 @@ fn odd_files_have_their_messages() {
     let output = fixture.run(&[&folder], &["--greedy"]);
     assert!(output.status.success(), "{output:?}");
     let talk = text(&output.stderr);
-    assert!(talk.contains("skipped 3 files of other kinds") && talk.contains("photo.heic"), "{talk}");
+    assert!(talk.contains("of other kinds: ") && talk.contains("photo.heic"), "{talk}");
     assert_eq!(text(&output.stdout).lines().count(), 1, "{output:?}");
+}
+
+#[test]
+fn files_of_other_kinds_are_named() {
+    let fixture = Fixture::new();
+    let png = fixture.write("scans/cross.png", cross().to_png().unwrap());
+    for number in 0..12 {
+        fixture.write(&format!("scans/{number:02}.ppm"), "other");
+    }
+    fixture.write("scans/.hidden", "not named");
+    fixture.write("scans/.folder/cross.png", "not read");
+    let folder = png.parent().unwrap();
+    let output = fixture.run(&[folder], &["--greedy"]);
+    assert!(output.status.success(), "{output:?}");
+    let talk = text(&output.stderr);
+    assert!(talk.contains("skipped 12 files of other kinds: "), "{talk}");
+    assert!(
+        talk.contains("09.ppm and 2 more") && !talk.contains("10.ppm") && !talk.contains("hidden"),
+        "{talk}"
+    );
+    // A folder without anything to read: the error says what is there.
+    let heic = fixture.write("phone/photo.heic", "other");
+    let output = fixture.run(&[heic.parent().unwrap()], &[]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let talk = text(&output.stderr);
+    assert!(
+        talk.contains("no images or ink in this folder") && talk.contains("1 file of other kinds: "),
+        "{talk}"
+    );
+    assert!(talk.contains("photo.heic"), "{talk}");
+    let empty = fixture.folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let output = fixture.run(&[&empty], &[]);
+    let talk = text(&output.stderr);
+    assert!(talk.contains("no images or ink") && !talk.contains("other kinds"), "{talk}");
 }
 
 /// More pixels than are cleaned without being reduced; a larger one goes the same way.
