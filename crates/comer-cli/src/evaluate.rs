@@ -19,7 +19,7 @@ use crate::output::{message, print, print_json, report_json, report_table};
   comer evaluate --data crohme.zip --split 2014 --out runs/2014
   comer evaluate --data crohme.zip --split 2016 --take 100 --greedy
   comer evaluate --model fusion.safetensors --data data/2016 --json
-  comer evaluate --photographs photos --greedy")]
+  comer evaluate --photographs photos --greedy --out runs/photos")]
 pub struct Arguments {
     #[command(flatten)]
     model: ModelArgs,
@@ -30,7 +30,7 @@ pub struct Arguments {
     data: Option<PathBuf>,
     /// Folder of `comer data photograph`: find and read the formulas of photographs instead.
     #[cfg(feature = "train")]
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["data", "out"])]
+    #[arg(long, value_name = "DIR", conflicts_with = "data")]
     photographs: Option<PathBuf>,
     /// With --photographs: read all ink of a photograph as one formula.
     #[cfg(feature = "train")]
@@ -42,7 +42,8 @@ pub struct Arguments {
     /// Evaluate only N formulas, evenly spread over the split.
     #[arg(long, value_name = "N")]
     take: Option<usize>,
-    /// Write report.json, report.md, report.html and predictions.tsv to this folder.
+    /// Write report.json, report.md, report.html and predictions.tsv to this folder; of photographs report.json and
+    /// report.html.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -64,6 +65,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let (search, recognizer) = (arguments.search.resolve(1)?, arguments.model.open()?);
         let report =
             crate::photographs::evaluate(&recognizer, folder, arguments.take, &search, !arguments.one)?;
+        if let Some(folder) = &arguments.out {
+            report.write(folder)?;
+            message(folder.join("report.html").display());
+        }
         if arguments.json {
             print_json(&serde_json::to_value(report)?)?
         } else {

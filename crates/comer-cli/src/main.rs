@@ -33,6 +33,8 @@ mod train;
 mod train_lm;
 #[cfg(feature = "train")]
 mod training;
+#[cfg(any(feature = "pdf", feature = "svg"))]
+mod vector;
 mod version;
 
 use std::path::Path;

@@ -5,11 +5,12 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use comer::internal::SearchConfig;
 use comer::{Input, InputOptions, RecognizeOptions, Recognizer};
+use comer_eval::reliability::Reliability;
 use comer_train::stroke_set::Record;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::output::Progress;
+use crate::output::{Progress, write_file};
 use crate::reading::{self, Formulas};
 
 /// A box that shares this much of its area with the true one is found.
@@ -30,7 +31,7 @@ struct TrueFormula {
 }
 
 /// The figures of a set of photographs.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct PhotographReport {
     /// Photographs.
     pub photographs: usize,
@@ -44,10 +45,16 @@ pub struct PhotographReport {
     pub right: usize,
     /// Formulas that were read without an error when their ink was drawn directly.
     pub drawn_right: usize,
+    /// How far the confidences of the formulas that were read can be trusted; none if nothing was read.
+    pub reliability: Option<Reliability>,
+    /// The confidence of each of them, and whether it is right.
+    #[serde(skip)]
+    read: Vec<(f32, bool)>,
 }
 
 impl PhotographReport {
-    fn add(self, other: Self) -> Self {
+    fn add(mut self, other: Self) -> Self {
+        self.read.extend(other.read);
         Self {
             photographs: self.photographs + other.photographs,
             formulas: self.formulas + other.formulas,
@@ -55,14 +62,18 @@ impl PhotographReport {
             other: self.other + other.other,
             right: self.right + other.right,
             drawn_right: self.drawn_right + other.drawn_right,
+            reliability: None,
+            read: self.read,
         }
     }
 
     /// The figures as text.
     pub fn text(&self) -> String {
         let share = |count: usize| 100.0 * count as f64 / self.formulas.max(1) as f64;
+        let reliability =
+            self.reliability.as_ref().map_or_else(String::new, |it| format!("{}\n", it.sentence()));
         format!(
-            "{} photographs of {} formulas\nboxes found      {:>9.2} %, and {} others\ntoken match      {:>9.2} %\nink drawn        {:>9.2} %\n",
+            "{} photographs of {} formulas\nboxes found      {:>9.2} %, and {} others\ntoken match      {:>9.2} %\nink drawn        {:>9.2} %\n{reliability}",
             self.photographs,
             self.formulas,
             share(self.found),
@@ -70,6 +81,19 @@ impl PhotographReport {
             share(self.right),
             share(self.drawn_right),
         )
+    }
+
+    /// Writes report.json and report.html, with a plot of the confidences, to a folder.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot write {}", folder.display()))?;
+        let plot = self.reliability.as_ref().map(Reliability::svg).unwrap_or_default();
+        let page = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Photographs</title>\n\
+             <h1>Photographs</h1>\n<pre>{}</pre>\n<h2>Confidence</h2>\n{plot}\n</html>\n",
+            self.text()
+        );
+        write_file(&folder.join("report.json"), format!("{:#}\n", serde_json::to_value(self)?).as_bytes())?;
+        write_file(&folder.join("report.html"), page.as_bytes())
     }
 }
 
@@ -108,9 +132,9 @@ pub fn evaluate(
             PhotographReport { photographs: 1, formulas: truth.formulas.len(), ..Default::default() };
         let mut matched = vec![false; inputs.len()];
         for formula in &truth.formulas {
-            let right = |input: Input| {
-                let read = recognizer.recognize_formula(input, &options);
-                read.is_ok_and(|read| read.recognition.best.tokenized() == formula.record.tokens)
+            let read = |input: Input| {
+                let best = recognizer.recognize_formula(input, &options).ok()?.recognition.best;
+                Some((best.confidence, best.tokenized() == formula.record.tokens))
             };
             let shares = inputs.iter().map(|input| overlap(input, formula.bounds));
             let best = shares.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
@@ -118,18 +142,22 @@ pub fn evaluate(
                 report.found += usize::from(share >= FOUND);
                 if share > 0.3 && !matched[at] {
                     matched[at] = true;
-                    report.right += usize::from(right(inputs[at].clone()));
+                    let answer = read(inputs[at].clone());
+                    report.right += usize::from(answer.is_some_and(|answer| answer.1));
+                    report.read.extend(answer);
                 }
             }
             let ink = formula.record.ink().map_err(anyhow::Error::msg)?;
-            report.drawn_right += usize::from(right(Input::from_ink(ink)?));
+            report.drawn_right += usize::from(read(Input::from_ink(ink)?).is_some_and(|answer| answer.1));
         }
         report.other = matched.iter().filter(|matched| !**matched).count();
         progress.advance();
         Ok(report)
     };
     let reports: Vec<PhotographReport> = truths.par_iter().with_max_len(1).map(one).collect::<Result<_>>()?;
-    Ok(reports.into_iter().fold(PhotographReport::default(), PhotographReport::add))
+    let mut report = reports.into_iter().fold(PhotographReport::default(), PhotographReport::add);
+    report.reliability = (!report.read.is_empty()).then(|| Reliability::new(&report.read));
+    Ok(report)
 }
 
 /// The area that the box of an input and another share, over that of both together.

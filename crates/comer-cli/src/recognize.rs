@@ -11,7 +11,7 @@ use comer::{
     AlignmentDetail, Candidate, Constraints, Formula, Input, InputOptions, RecognizeOptions, Recognizer,
     Warning, aligned,
 };
-use comer_eval::find_files;
+use comer_eval::visible_files;
 use rayon::prelude::*;
 use serde_json::json;
 
@@ -19,12 +19,15 @@ use crate::args::{ModelArgs, SearchArgs, ThreadArgs};
 use crate::debug_image;
 use crate::output::{Progress, add_alignment, message, read_input, write_file};
 use crate::reading::{Formulas, formula_json, page_json, prepare};
+#[cfg(any(feature = "pdf", feature = "svg"))]
+use crate::vector;
 
 /// Recognize handwritten formulas: images (png, jpeg, bmp, webp, tiff, gif), InkML, or strokes as JSON.
 ///
 /// Prints one line of LaTeX per formula, after the input's name and a tab if there are several inputs. Folders are searched
 /// for images and ink, but for hidden files; - reads one input from stdin. An input that clearly shows several formulas
-/// gives one line for each, in reading order. The exit code is 0 if every input was recognized, and 1 otherwise.
+/// gives one line for each, in reading order. PDF and SVG files are read by programs that were built with the features `pdf`
+/// and `svg`; the pages of a PDF are inputs of their own, called FILE#page=1 and so on. The exit code is 0 if every input was recognized, and 1 otherwise.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer recognize photo.jpg
@@ -76,7 +79,7 @@ pub struct Arguments {
     /// Treat a formula with a lower confidence as an error.
     #[arg(long, value_name = "P")]
     min_confidence: Option<f32>,
-    /// Give up on an input after this many seconds.
+    /// Give up on an input after this many seconds; on a page of a PDF, after as many for drawing and for reading it.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
     /// Read an image file that ends early as far as it goes; not for WebP and TIFF.
@@ -96,9 +99,11 @@ pub struct Arguments {
     verbose: bool,
 }
 
-/// Extensions of pictures that have to be converted first.
-const OTHER_PICTURES: &[&str] =
-    &["heic", "heif", "avif", "pdf", "svg", "eps", "ps", "djvu", "psd", "jp2", "dng"];
+/// Longest time to draw a page of a PDF or SVG file, without --timeout.
+#[cfg(any(feature = "pdf", feature = "svg"))]
+const DRAWING_TIME: Duration = Duration::from_secs(30);
+/// Most names of files of other kinds that are listed.
+const NAMED: usize = 10;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     arguments.threads.apply()?;
@@ -125,22 +130,21 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let recognizer = arguments.model.open()?;
     let progress = if arguments.quiet { Progress::hidden() } else { Progress::new(inputs.len()) };
-    let mut failed = 0;
+    let (mut count, mut failed) = (0, 0);
     for group in inputs.chunks(4 * rayon::current_num_threads()) {
-        let results: Vec<_> = group
+        let results: Vec<Vec<Read>> = group
             .par_iter()
             .with_max_len(1)
             .map(|path| {
-                let start = Instant::now();
-                let result =
-                    recognize(&recognizer, path, arguments, &options).and_then(|page| page.check(arguments));
+                let read = read(&recognizer, path, arguments, &options);
                 progress.advance();
-                (result, start.elapsed())
+                read
             })
             .collect();
+        let several = inputs.len() > 1 || results.iter().any(|read| read.len() > 1);
         let mut lines = String::new();
-        for (path, (result, time)) in group.iter().zip(results) {
-            let name = path.display().to_string();
+        for Read { name, result, time } in results.into_iter().flatten() {
+            count += 1;
             match &result {
                 Ok(page) if !arguments.quiet => {
                     for line in page.notes(arguments.verbose, time) {
@@ -151,19 +155,25 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                 _ => {}
             }
             failed += usize::from(result.is_err());
-            lines += &format(arguments, &name, &result, time, inputs.len() > 1);
+            lines += &format(arguments, &name, &result, time, several);
         }
         progress.print(lines)?;
     }
     drop(progress);
     if !unsupported.is_empty() && !arguments.quiet {
-        let names: Vec<String> = unsupported.iter().map(|path| path.display().to_string()).collect();
-        message(format_args!("skipped {} files of other kinds: {}", names.len(), names.join(", ")));
+        message(format_args!("skipped {}", of_other_kinds(&unsupported)));
     }
-    if failed > 0 && inputs.len() > 1 && !arguments.quiet {
-        message(format_args!("{failed} of {} inputs could not be recognized", inputs.len()));
+    if failed > 0 && count > 1 && !arguments.quiet {
+        message(format_args!("{failed} of {count} inputs could not be recognized"));
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The result of an input or of a page of a PDF.
+struct Read {
+    name: String,
+    result: Result<Page>,
+    time: Duration,
 }
 
 /// What was read of an input: at least one formula.
@@ -265,9 +275,47 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-fn recognize(
+/// Reads an input: one result, or one for each page of a PDF.
+fn read(
     recognizer: &Recognizer,
     path: &Path,
+    arguments: &Arguments,
+    options: &RecognizeOptions,
+) -> Vec<Read> {
+    let mut start = Instant::now();
+    let images = images(path, arguments);
+    let count = images.len();
+    let one = |(number, bytes): (usize, Result<Vec<u8>>)| {
+        let page = if count > 1 { format!("#page={}", number + 1) } else { String::new() };
+        let result = bytes.and_then(|bytes| {
+            if arguments.debug_image.is_some() && count > 1 {
+                bail!("--debug-image: expected one page, found {count}");
+            }
+            recognize(recognizer, &bytes, arguments, options)?.check(arguments)
+        });
+        let time = start.elapsed();
+        start = Instant::now();
+        Read { name: format!("{}{page}", path.display()), result, time }
+    };
+    images.into_iter().enumerate().map(one).collect()
+}
+
+/// The content of an input, or each page of a PDF or SVG file as an image.
+#[cfg(any(feature = "pdf", feature = "svg"))]
+fn images(path: &Path, arguments: &Arguments) -> Vec<Result<Vec<u8>>> {
+    let most = arguments.timeout.map_or(DRAWING_TIME, Duration::from_secs_f64);
+    read_input(path).map_or_else(|error| vec![Err(error.into())], |bytes| vector::pages(bytes, most))
+}
+
+/// The content of an input.
+#[cfg(not(any(feature = "pdf", feature = "svg")))]
+fn images(path: &Path, _: &Arguments) -> Vec<Result<Vec<u8>>> {
+    vec![read_input(path).map_err(Into::into)]
+}
+
+fn recognize(
+    recognizer: &Recognizer,
+    bytes: &[u8],
     arguments: &Arguments,
     options: &RecognizeOptions,
 ) -> Result<Page> {
@@ -278,15 +326,14 @@ fn recognize(
         preparation = preparation.deadline(deadline);
         options = options.deadline(deadline);
     }
-    let bytes = read_input(path)?;
     let formulas = match (arguments.one, arguments.all) {
         (true, _) => Formulas::One,
         (_, true) => Formulas::All,
         _ => Formulas::Auto,
     };
-    let (inputs, warnings) = prepare(&bytes, &preparation, formulas)?;
+    let (inputs, warnings) = prepare(bytes, &preparation, formulas)?;
     if let Some(debug) = &arguments.debug_image {
-        write_file(debug, &debug_image::png(&bytes, arguments.lenient, &inputs)?)?;
+        write_file(debug, &debug_image::png(bytes, arguments.lenient, &inputs)?)?;
     }
     let formulas = inputs.into_iter().map(|input| recognizer.recognize_formula(input, &options));
     Ok(Page { formulas: formulas.collect::<comer::Result<_>>()?, warnings })
@@ -301,21 +348,45 @@ fn collect(arguments: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
             inputs.push(path.clone());
             continue;
         }
-        let hidden = |file: &Path| {
-            let below = file.strip_prefix(path).unwrap_or(file);
-            below.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'))
-        };
-        let found: Vec<PathBuf> =
-            find_files(path, Input::EXTENSIONS)?.into_iter().filter(|file| !hidden(file)).collect();
+        let (found, others): (Vec<_>, Vec<_>) =
+            visible_files(path)?.into_iter().partition(|file| is_read(file));
         if found.is_empty() {
+            let others = if others.is_empty() {
+                String::new()
+            } else {
+                format!("; there are {}", of_other_kinds(&others))
+            };
             bail!(
-                "{}: no images or ink in this folder, expected files ending in {}",
+                "{}: no images or ink in this folder, expected files ending in {}{others}",
                 path.display(),
-                Input::EXTENSIONS.join(", ")
+                extensions().collect::<Vec<_>>().join(", ")
             );
         }
         inputs.extend(found);
-        unsupported.extend(find_files(path, OTHER_PICTURES)?.into_iter().filter(|file| !hidden(file)));
+        unsupported.extend(others);
     }
     Ok((inputs, unsupported))
+}
+
+/// The extensions of the files that are read from folders.
+fn extensions() -> impl Iterator<Item = &'static str> {
+    #[cfg(any(feature = "pdf", feature = "svg"))]
+    let more = vector::EXTENSIONS;
+    #[cfg(not(any(feature = "pdf", feature = "svg")))]
+    let more: &[&str] = &[];
+    Input::EXTENSIONS.iter().chain(more).copied()
+}
+
+fn is_read(file: &Path) -> bool {
+    let own = file.extension().unwrap_or_default();
+    extensions().any(|extension| own.eq_ignore_ascii_case(extension))
+}
+
+/// How many files are of other kinds, and the names of the first ones.
+fn of_other_kinds(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+    let more = files.len() - names.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let noun = if files.len() == 1 { "file" } else { "files" };
+    format!("{} {noun} of other kinds: {}{more}", files.len(), names.join(", "))
 }

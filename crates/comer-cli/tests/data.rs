@@ -348,3 +348,74 @@ fn sources_are_imported_without_test_captions_and_by_half_of_the_writers() {
     assert_eq!(bad.status.code(), Some(1));
     assert_eq!(json(&bad)["shared_captions"].as_array().unwrap().len(), 4);
 }
+
+/// Photographs are made of a seed, ink is where the truth says, and the evaluation reads them.
+#[cfg(feature = "train")]
+#[test]
+fn photographs_have_their_truth_and_are_evaluated() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let records = ["fraction", "root", "square"].map(|name| {
+        let ink = Ink::from_inkml(&comer_testing::sample(name)).unwrap();
+        let record = comer_train::stroke_set::Record::of(name, ink.latex().unwrap(), &ink);
+        serde_json::to_string(&record).unwrap() + "\n"
+    });
+    write(at("set.jsonl"), records.concat());
+    let make = |out: &str, seed: &str| -> Vec<(String, Vec<u8>)> {
+        let words = ["photograph", "--style", "plain", "--side", "1600", "--count", "2", "--seed", seed];
+        let output =
+            comer(&[&words[..], &["--out", at(out).to_str().unwrap()]].concat(), &[&at("set.jsonl")]);
+        assert!(output.status.success(), "{output:?}");
+        let files = fs::read_dir(at(out)).unwrap().map(|file| file.unwrap().path());
+        let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+        let mut files: Vec<_> = files.map(|path| (name(&path), fs::read(path).unwrap())).collect();
+        files.sort();
+        files
+    };
+    let files = make("one", "5");
+    let names: Vec<&str> = files.iter().map(|file| file.0.as_str()).collect();
+    assert_eq!(names, ["0000.jpg", "0001.jpg", "truth.jsonl"]);
+    assert!(make("same", "5") == files, "the same seed, other bytes");
+    assert!(make("other", "6") != files, "another seed, the same bytes");
+
+    for (line, (name, bytes)) in String::from_utf8_lossy(&files[2].1).lines().zip(&files) {
+        let truth: Value = serde_json::from_str(line).unwrap();
+        let photograph = image::load_from_memory(bytes).unwrap().to_luma8();
+        assert_eq!(truth["name"], **name);
+        assert_eq!((&truth["width"], photograph.dimensions()), (&Value::from(1200), (1200, 1600)));
+        let formulas = truth["formulas"].as_array().unwrap();
+        assert_eq!(formulas.len(), 1, "{truth}");
+        let side = |side: usize| formulas[0]["box"][side].as_f64().unwrap();
+        let inside = |x: u32, y: u32, slack: f64| {
+            let (x, y) = (f64::from(x), f64::from(y));
+            (side(0) - slack..side(2) + slack).contains(&x) && (side(1) - slack..side(3) + slack).contains(&y)
+        };
+        let darkest = |wanted: &dyn Fn(u32, u32) -> bool| {
+            let pixels = photograph.enumerate_pixels().filter(|(x, y, _)| wanted(*x, *y));
+            pixels.map(|(_, _, pixel)| pixel.0[0]).min().unwrap()
+        };
+        let ink = darkest(&|x, y| inside(x, y, 0.0));
+        let paper = darkest(&|x, y| !inside(x, y, 4.0));
+        assert!(ink + 10 < paper, "{name}: ink {ink}, paper {paper} in {truth}");
+    }
+
+    let model = at("tiny.safetensors");
+    comer_testing::golden_model("fusion").save(&model, comer::internal::Precision::F32).unwrap();
+    let evaluate = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+        command.args(["evaluate", "--greedy", "--photographs"]).arg(at("one")).arg("--model").arg(&model);
+        let output = command.args(more).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        output
+    };
+    let figures = json(&evaluate(&["--json", "--one", "--out", at("report").to_str().unwrap()]));
+    assert_eq!((&figures["photographs"], &figures["formulas"]), (&Value::from(2), &Value::from(2)));
+    assert_eq!(figures["found"], 2, "{figures}");
+    assert!(figures["reliability"]["error"].is_number(), "{figures}");
+    let written: Value = serde_json::from_slice(&fs::read(at("report/report.json")).unwrap()).unwrap();
+    assert_eq!(written, figures);
+    let page = fs::read_to_string(at("report/report.html")).unwrap();
+    assert!(page.contains("aria-label=\"share of right answers") && page.contains("<circle"), "{page}");
+    let text = String::from_utf8_lossy(&evaluate(&["--one"]).stdout).into_owned();
+    assert!(text.contains("boxes found") && text.contains("Expected calibration error"), "{text}");
+}

@@ -47,6 +47,12 @@ fn a_set_is_evaluated_and_a_broken_image_affects_only_itself() {
         fs::read_dir(&out).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     written.sort();
     assert_eq!(written, ["predictions.tsv", "report.html", "report.json", "report.md"]);
+    let report = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(report.contains("aria-label=\"share of right answers") && report.contains("<circle"), "no plot");
+    assert!(
+        figures["reliability"]["error"].as_f64().is_some_and(|error| (0.0..=1.0).contains(&error)),
+        "{figures}"
+    );
     let predictions = fs::read_to_string(out.join("predictions.tsv")).unwrap();
     assert_eq!(predictions.lines().count(), 3, "{predictions}");
 

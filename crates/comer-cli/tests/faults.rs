@@ -42,7 +42,8 @@ impl Material {
         fs::create_dir_all(path("set/own/img")).unwrap();
         fs::create_dir_all(path("ink")).unwrap();
         fs::create_dir_all(path("scans")).unwrap();
-        let (mut captions, mut records) = (String::new(), String::new());
+        fs::create_dir_all(path("photographs")).unwrap();
+        let (mut captions, mut records, mut truths) = (String::new(), String::new(), String::new());
         for name in ["fraction", "root", "square"] {
             let bytes = comer_testing::sample(name);
             fs::write(path(&format!("ink/{name}.inkml")), &bytes).unwrap();
@@ -51,8 +52,14 @@ impl Material {
             fs::write(path(&format!("set/own/img/{name}.png")), &png).unwrap();
             fs::write(path(&format!("scans/{name}.png")), &png).unwrap();
             captions += &format!("{name}\t{}\n", ink.latex().unwrap());
-            records += &format!("{{\"id\":\"{name}\",\"tokens\":\"x\",\"strokes\":[[0,0,40,40]]}}\n");
+            let record = format!("{{\"id\":\"{name}\",\"tokens\":\"x\",\"strokes\":[[0,0,40,40]]}}");
+            fs::write(path(&format!("photographs/{name}.png")), &png).unwrap();
+            truths += &format!(
+                "{{\"name\":\"{name}.png\",\"formulas\":[{{\"box\":[0,0,40,40],\"record\":{record}}}]}}\n"
+            );
+            records += &format!("{record}\n");
         }
+        fs::write(path("photographs/truth.jsonl"), truths).unwrap();
         fs::write(path("set/own/caption.txt"), &captions).unwrap();
         fs::write(path("predictions.tsv"), &captions).unwrap();
         fs::write(path("records.jsonl"), records).unwrap();
@@ -97,7 +104,11 @@ const CASES: [Case; 8] = [
 ];
 
 #[cfg(feature = "train")]
-const TRAIN_CASES: [Case; 4] = [
+const TRAIN_CASES: [Case; 5] = [
+    case(
+        "evaluate --photographs @photographs --one --greedy --model @tiny.safetensors --out @out",
+        &["out/report.html", "out/report.json"],
+    ),
     case("data import @ink --out @out/set.jsonl", &["out/set.jsonl"]),
     case("data clean @scans --captions @records.jsonl --out @out/cleaned", &[]),
     case("data photograph @records.jsonl --count 2 --side 400 --out @out/photographs", &[]),

@@ -453,8 +453,16 @@ fn odd_files_have_their_messages() {
     let whole_png = cross().to_png().unwrap();
     for (name, bytes, expected) in [
         ("photo.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1".to_vec(), "heif-convert"),
-        ("page.pdf", b"\n%PDF-1.4".to_vec(), "pdftoppm"),
-        ("drawing.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>".to_vec(), "rsvg-convert"),
+        (
+            "page.pdf",
+            b"\n%PDF-1.4".to_vec(),
+            if cfg!(feature = "pdf") { "cannot read the PDF" } else { "pdftoppm" },
+        ),
+        (
+            "drawing.svg",
+            b"<svg xmlns='http://www.w3.org/2000/svg'".to_vec(),
+            if cfg!(feature = "svg") { "cannot read the SVG" } else { "rsvg-convert" },
+        ),
         ("cut.jpg", good[..good.len() - 20].to_vec(), "truncated"),
         ("cut.png", whole_png[..whole_png.len() - 40].to_vec(), "the png is truncated"),
     ] {
@@ -475,13 +483,53 @@ fn odd_files_have_their_messages() {
     }
     fs::remove_file(folder.join("cut.jpg")).unwrap();
     fs::remove_file(folder.join("cut.png")).unwrap();
+    for (name, is_read) in [("page.pdf", cfg!(feature = "pdf")), ("drawing.svg", cfg!(feature = "svg"))] {
+        if is_read {
+            fs::remove_file(folder.join(name)).unwrap();
+        }
+    }
     fs::write(folder.join("good.jpg"), &good).unwrap();
     fs::write(folder.join(".hidden.jpg"), "not a picture").unwrap();
     let output = fixture.run(&[&folder], &["--greedy"]);
     assert!(output.status.success(), "{output:?}");
     let talk = text(&output.stderr);
-    assert!(talk.contains("skipped 3 files of other kinds") && talk.contains("photo.heic"), "{talk}");
+    assert!(talk.contains("of other kinds: ") && talk.contains("photo.heic"), "{talk}");
     assert_eq!(text(&output.stdout).lines().count(), 1, "{output:?}");
+}
+
+#[test]
+fn files_of_other_kinds_are_named() {
+    let fixture = Fixture::new();
+    let png = fixture.write("scans/cross.png", cross().to_png().unwrap());
+    for number in 0..12 {
+        fixture.write(&format!("scans/{number:02}.ppm"), "other");
+    }
+    fixture.write("scans/.hidden", "not named");
+    fixture.write("scans/.folder/cross.png", "not read");
+    let folder = png.parent().unwrap();
+    let output = fixture.run(&[folder], &["--greedy"]);
+    assert!(output.status.success(), "{output:?}");
+    let talk = text(&output.stderr);
+    assert!(talk.contains("skipped 12 files of other kinds: "), "{talk}");
+    assert!(
+        talk.contains("09.ppm and 2 more") && !talk.contains("10.ppm") && !talk.contains("hidden"),
+        "{talk}"
+    );
+    // A folder without anything to read: the error says what is there.
+    let heic = fixture.write("phone/photo.heic", "other");
+    let output = fixture.run(&[heic.parent().unwrap()], &[]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let talk = text(&output.stderr);
+    assert!(
+        talk.contains("no images or ink in this folder") && talk.contains("1 file of other kinds: "),
+        "{talk}"
+    );
+    assert!(talk.contains("photo.heic"), "{talk}");
+    let empty = fixture.folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let output = fixture.run(&[&empty], &[]);
+    let talk = text(&output.stderr);
+    assert!(talk.contains("no images or ink") && !talk.contains("other kinds"), "{talk}");
 }
 
 /// More pixels than are cleaned without being reduced. In larger ones, noise is averaged out: they have no ink.
@@ -500,4 +548,128 @@ fn noise_is_read_with_a_warning() {
         command.args(["recognize", "--greedy"]).arg(&path).env_remove("COMER_MODEL").output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(text(&output.stderr).contains("warning: the confidence is low"), "{output:?}");
+}
+
+/// A PDF file of pages with these content streams.
+#[cfg(feature = "pdf")]
+fn pdf(pages: &[String]) -> Vec<u8> {
+    let kids: Vec<String> = (0..pages.len()).map(|page| format!("{} 0 R", 3 + 2 * page)).collect();
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_string(),
+        format!("<< /Type /Pages /Kids [{}] /Count {} >>", kids.join(" "), pages.len()),
+    ];
+    for (page, content) in pages.iter().enumerate() {
+        let stream = 4 + 2 * page;
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources << >> /Contents {stream} 0 R >>"
+        ));
+        objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
+    }
+    let mut file = "%PDF-1.4\n".to_string();
+    let mut table = format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1);
+    for (number, object) in objects.iter().enumerate() {
+        table += &format!("{:010} 00000 n \n", file.len());
+        file += &format!("{} 0 obj\n{object}\nendobj\n", number + 1);
+    }
+    let start = file.len();
+    let size = objects.len() + 1;
+    file += &format!("{table}trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n");
+    file.into_bytes()
+}
+
+/// The strokes of a sample as lines of a page, 300 units wide.
+#[cfg(feature = "pdf")]
+fn strokes_of_a_page(name: &str) -> String {
+    let ink = comer::Ink::from_inkml(&comer_testing::sample(name)).unwrap();
+    let points = || ink.strokes().iter().flat_map(|stroke| &stroke.points);
+    let left = points().map(|point| point.x).fold(f64::INFINITY, f64::min);
+    let top = points().map(|point| point.y).fold(f64::INFINITY, f64::min);
+    let scale = 300.0 / (points().map(|point| point.x).fold(f64::NEG_INFINITY, f64::max) - left);
+    let mut content = "2 w 1 J 1 j\n".to_string();
+    for stroke in ink.strokes() {
+        for (index, point) in stroke.points.iter().enumerate() {
+            let operator = if index == 0 { "m" } else { "l" };
+            let (x, y) = (100.0 + (point.x - left) * scale, 700.0 - (point.y - top) * scale);
+            content += &format!("{x:.2} {y:.2} {operator}\n");
+        }
+        content += "S\n";
+    }
+    content
+}
+
+/// Reads with the bundled model.
+#[cfg(any(feature = "pdf", feature = "svg"))]
+fn bundled(path: &Path, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+    command.args(["recognize", "--greedy"]).arg(path).args(more).env_remove("COMER_MODEL").output().unwrap()
+}
+
+#[cfg(feature = "svg")]
+#[test]
+fn an_svg_is_read_and_loads_nothing() {
+    let fixture = Fixture::new();
+    let ink = comer::Ink::from_inkml(&comer_testing::sample("square")).unwrap();
+    let mut paths = String::new();
+    for stroke in ink.strokes() {
+        let points: Vec<String> =
+            stroke.points.iter().map(|point| format!("{} {}", point.x, point.y)).collect();
+        paths += &format!("<polyline points='{}'/>", points.join(" "));
+    }
+    let bounds = comer::Input::from_ink(ink.clone()).unwrap().bounds();
+    let (width, height) = (bounds.right - bounds.left, bounds.bottom - bounds.top);
+    let (left, top) = (bounds.left - 0.3 * width, bounds.top - 0.3 * width);
+    // A picture beside it that would cover everything.
+    let black = image::RgbImage::from_pixel(9, 9, image::Rgb([0; 3]));
+    fs::create_dir_all(fixture.folder.path().join("inputs")).unwrap();
+    let cover = fixture.folder.path().join("inputs/black.png");
+    black.save(&cover).unwrap();
+    for cover in ["black.png".into(), format!("file://{}", cover.display()), cover.display().to_string()] {
+        let svg = format!(
+            "<svg xmlns='http://www.w3.org/2000/svg' viewBox='{left} {top} {} {}' fill='none' stroke='navy' stroke-width='{}' \
+             stroke-linecap='round'>{paths}<image href='{cover}' x='{left}' y='{top}' width='{}' height='{}'/></svg>",
+            1.6 * width,
+            height + 0.6 * width,
+            width / 120.0,
+            2.0 * width,
+            2.0 * width + height
+        );
+        let output = bundled(&fixture.write("drawing.svg", svg), &[]);
+        assert_eq!(text(&output.stdout), "x^{2} + 1\n", "{output:?}");
+    }
+    let narrow = "<svg xmlns='http://www.w3.org/2000/svg' width='9999999' height='0.1'/>";
+    let output = bundled(&fixture.write("narrow.svg", narrow), &[]);
+    assert!(text(&output.stderr).contains("expected a larger one"), "{output:?}");
+}
+
+#[cfg(feature = "pdf")]
+#[test]
+fn each_page_of_a_pdf_is_read() {
+    let fixture = Fixture::new();
+    let one = fixture.write("one.pdf", pdf(&[strokes_of_a_page("square")]));
+    assert_eq!(text(&bundled(&one, &[]).stdout), "x^{2} + 1\n");
+    // With something before its first line.
+    let late = [b"from a mail\r\n", &pdf(&[strokes_of_a_page("square")])[..]].concat();
+    assert_eq!(text(&bundled(&fixture.write("late.pdf", late), &[]).stdout), "x^{2} + 1\n");
+
+    let pages = [strokes_of_a_page("square"), String::new(), strokes_of_a_page("root")];
+    let several = fixture.write("several.pdf", pdf(&pages));
+    let output = bundled(&several, &[]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let name = several.display();
+    assert_eq!(text(&output.stdout), format!("{name}#page=1\tx^{{2}} + 1\n{name}#page=3\t\\sqrt{{x + 1}}\n"));
+    let talk = text(&output.stderr);
+    assert!(talk.contains(&format!("{name}#page=2: ")) && talk.contains("no ink"), "{talk}");
+    assert!(talk.contains("1 of 3 inputs"), "{talk}");
+    let seen = fixture.folder.path().join("seen.png");
+    let refused = bundled(&several, &["--debug-image", seen.to_str().unwrap()]);
+    assert!(text(&refused.stderr).contains("expected one page, found 3") && !seen.exists(), "{refused:?}");
+    let late = bundled(&several, &["--timeout", "0"]);
+    assert!(text(&late.stderr).contains("not drawn within 0 seconds"), "{late:?}");
+
+    let many = fixture.write("many.pdf", pdf(&vec![String::new(); 101]));
+    assert!(text(&bundled(&many, &[]).stderr).contains("it has 101 pages, expected 1 to 100"));
+    // A page without height.
+    let narrow = text(&pdf(&[strokes_of_a_page("square")])).replace("0 0 595 842", "0 0 9999 .1");
+    let output = bundled(&fixture.write("narrow.pdf", narrow), &[]);
+    assert!(text(&output.stderr).contains("expected a larger one"), "{output:?}");
 }

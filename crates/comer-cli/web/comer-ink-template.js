@@ -61,7 +61,7 @@ export const TEMPLATE = `
     <button type="button" class="main" data-copy="latex" disabled>Copy LaTeX</button>
     <button type="button" data-copy="dollars" disabled title="With dollar signs">Copy $…$</button>
     <button type="button" data-copy="mathml" disabled>Copy MathML</button>
-    <button type="button" data-copy="aligned" hidden title="All formulas of the picture as lines, aligned at their relation signs">Copy all lines</button>
+    <button type="button" data-copy="aligned" hidden title="All formulas as lines, aligned at their relation signs">Copy all lines</button>
     <slot name="actions"></slot>
   </div>
   <div class="alternatives" id="alternatives" hidden>

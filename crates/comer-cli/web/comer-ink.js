@@ -6,7 +6,7 @@ import { InkSurface } from './ink-surface.js';
 import { placed, withoutScribbled } from './ink.js';
 import { PictureStage } from './picture-stage.js';
 import { WHOLE } from './picture-warp.js';
-import { strokeOwners, strokesOf } from './reading.js';
+import { inkOf, strokeOwners, strokesOf } from './reading.js';
 import { ResultPanel } from './result-panel.js';
 import { Session } from './session.js';
 import { handleInkKey } from './shortcuts.js';
@@ -83,8 +83,8 @@ export class ComerInk extends HTMLElement {
     return { ...this.#session.current, latex: this.latex, mathml: this.mathml };
   }
 
-  restore({ sheet, strokes = [], picture = null, edit = null }) {
-    this.#session.push({ sheet, strokes, picture, edit }, { fresh: true });
+  restore({ sheet, strokes = [], picture = null, part = null, edit = null }) {
+    this.#session.push({ sheet, strokes, picture, part, edit }, { fresh: true });
     this.#surface.reveal();
     this.#session.readSoon(0);
     if (edit && !edit.mathml) {
@@ -170,8 +170,8 @@ export class ComerInk extends HTMLElement {
 
   /** Shows where the model looked, if the engine can. */
   explain() {
-    const { picture, strokes } = this.#session.current;
-    this.engine.explain(picture ? picture.sent : strokes);
+    const { picture, strokes, reading } = this.#session.current;
+    this.engine.explain(picture ? picture.sent : inkOf(reading, strokes));
   }
 
   /** Whether Ctrl+Z in the LaTeX box belongs to the text that is being typed. */
@@ -192,6 +192,7 @@ export class ComerInk extends HTMLElement {
       this.#surface.strokes = strokes;
     }
     this.#surface.unread = view.unread;
+    this.#surface.frame((!picture && view.reading?.found) || null, view.reading?.chosen ?? 0);
     this.#stage.show(picture, view.reading);
     this.#id('hint').hidden = strokes.length > 0 || Boolean(picture) || this.#surface.isDrawing;
     this.#id('undo').disabled = !session.canUndo;
@@ -270,6 +271,7 @@ export class ComerInk extends HTMLElement {
     const [panel, session] = [this.#panel, this.#session];
     panel.addEventListener('typed', ({ detail: { text } }) => session.typed(text));
     panel.addEventListener('light', ({ detail: { token } }) => this.#light(token));
+    panel.addEventListener('choose-formula', ({ detail: { formula } }) => session.chooseFormula(formula));
     panel.addEventListener('choose', ({ detail: { formula } }) => session.choose(formula));
     panel.addEventListener('correct', ({ detail }) => session.correct(detail));
     panel.addEventListener('retry', () => session.read());

@@ -14,10 +14,10 @@ let ink;
 
 /** Keeps what the surface shows: one entry for each sheet, also of an edit that is no formula yet. */
 async function keep() {
-  const { sheet, strokes, picture, latex, mathml, reading, edit } = ink.snapshot;
+  const { sheet, strokes, picture, part, latex, mathml, reading, edit } = ink.snapshot;
   if (latex && (reading || edit)) {
     const read = reading?.formulas[0].latex ?? store.get(sheet)?.read ?? null;
-    await store.put({ sheet, time: Date.now(), latex, mathml, read, edited: latex !== read, strokes, ...await pictureFields(picture) });
+    await store.put({ sheet, time: Date.now(), latex, mathml, read, edited: latex !== read, strokes, part, ...await pictureFields(picture) });
     if (mathml) {
       show();
     }
@@ -37,10 +37,10 @@ async function pictureFields(picture) {
 }
 
 function keepSession() {
-  const { sheet, strokes, picture, edit, reading, shown, latex } = ink.snapshot;
+  const { sheet, strokes, picture, part, edit, reading, shown, latex } = ink.snapshot;
   // An alternative that was chosen is kept as an edit of the first formula.
   const chosen = shown > 0 ? { text: latex, base: reading.formulas[0].latex } : null;
-  saveSession({ sheet, strokes, picture: Boolean(picture), edit: edit ? { text: edit.text, base: edit.base } : chosen });
+  saveSession({ sheet, strokes, picture: Boolean(picture), part, edit: edit ? { text: edit.text, base: edit.base } : chosen });
 }
 
 async function pictureOf(entry) {
@@ -56,7 +56,7 @@ async function open(entry) {
   const picture = await pictureOf(entry);
   const edited = entry.edited || (!entry.strokes.length && !picture);
   const edit = edited ? { text: entry.latex, base: entry.read ?? '', mathml: entry.mathml } : null;
-  ink.restore({ sheet: entry.sheet, strokes: entry.strokes, picture, edit });
+  ink.restore({ sheet: entry.sheet, strokes: entry.strokes, picture, part: entry.part, edit });
 }
 
 /** Opens what the history has of a sheet; false if there is nothing. */

@@ -27,6 +27,8 @@ export class InkSurface extends EventTarget {
   #space = false;
   #lit = null; // a set of strokes, or null
   #unread = new Set();
+  #found = null; // several formulas [{box}], or null
+  #chosen = 0;
   #frame = 0;
 
   /** @param {HTMLElement} paper holds the canvases `.finished` and `.current`; the latter takes the pointers */
@@ -48,8 +50,9 @@ export class InkSurface extends EventTarget {
     const grew = strokes.length === this.#strokes.length + 1 && this.#strokes.every((stroke, index) => stroke === strokes[index]);
     this.#strokes = strokes;
     this.#lit = null;
-    const marked = this.#unread.size > 0;
+    const marked = this.#unread.size > 0 || this.#found;
     this.#unread = new Set();
+    this.#found = null;
     if (grew && !marked && !this.#frame) {
       this.#paint(strokes.at(-1), this.#prepare());
     } else {
@@ -86,6 +89,14 @@ export class InkSurface extends EventTarget {
 
   get unread() {
     return [...this.#unread];
+  }
+
+  /** Frames and numbers several formulas [{box}]; the chosen one has a solid frame. Null frames none. */
+  frame(found, chosen) {
+    if (found !== this.#found || (found && chosen !== this.#chosen)) {
+      [this.#found, this.#chosen] = [found, chosen];
+      this.redraw();
+    }
   }
 
   /** Shows all ink. */
@@ -176,6 +187,16 @@ export class InkSurface extends EventTarget {
       pen.roundRect(box.left - 9, box.top - 9, box.right - box.left + 18, box.bottom - box.top + 18, 9);
       pen.stroke();
     }
+    pen.fillStyle = pen.strokeStyle = accent;
+    pen.lineWidth = 2;
+    pen.font = '600 15px system-ui, sans-serif';
+    this.#found?.forEach(({ box: [left, top, right, bottom] }, index) => {
+      pen.setLineDash(index === this.#chosen ? [] : [4, 5]);
+      pen.beginPath();
+      pen.roundRect(left - 15, top - 15, right - left + 30, bottom - top + 30, 9);
+      pen.stroke();
+      pen.fillText(index + 1, left - 12, top - 20);
+    });
     pen.setLineDash([]);
   }
 

@@ -43,23 +43,34 @@ export function doubtfulTokens({ tokens, confidence }) {
   return marked;
 }
 
+/** The numbers of the strokes that a reading is about: those of the chosen one of several formulas, else all. */
+const numbersOf = ({ found, chosen = 0 }, drawing) => found?.[chosen]?.strokes ?? [...drawing.keys()];
+
+/** The strokes that a reading is about. */
+export const inkOf = (reading, drawing) => numbersOf(reading, drawing).map((number) => drawing[number]);
+
 const owners = new WeakMap();
 
-/** For each stroke the token that it belongs to; null if the reading does not say. Strokes that cross belong together. */
+/** For each stroke the token that it belongs to (-1 for none); null if the reading does not say. Strokes that cross belong together. */
 export function strokeOwners(reading, drawing) {
   const { formulas: [{ tokens }], strokes: shares } = reading;
-  if (!shares?.length || shares[0].length !== drawing.length) {
+  const numbers = numbersOf(reading, drawing);
+  if (!shares?.length || shares[0].length !== numbers.length) {
     return null;
   }
   if (!owners.has(reading)) {
-    const groups = crossingGroups(drawing);
+    const groups = crossingGroups(inkOf(reading, drawing));
     const inked = tokens.flatMap(({ text }, index) => (INKLESS.has(text) ? [] : [index]));
     const shareOf = (token, group) => shares[token].reduce((sum, share, stroke) => sum + (groups[stroke] === group ? share : 0), 0);
     const best = new Map();
     for (const group of new Set(groups)) {
       best.set(group, inked.reduce((one, other) => (shareOf(other, group) > shareOf(one, group) ? other : one), inked[0] ?? -1));
     }
-    owners.set(reading, groups.map((group) => best.get(group)));
+    const all = drawing.map(() => -1);
+    groups.forEach((group, index) => {
+      all[numbers[index]] = best.get(group);
+    });
+    owners.set(reading, all);
   }
   return owners.get(reading);
 }
@@ -71,12 +82,14 @@ export function strokesOf(reading, drawing, token) {
     return null;
   }
   const shares = reading.strokes[token];
-  return own.length ? own : [shares.indexOf(Math.max(...shares))];
+  return own.length ? own : [numbersOf(reading, drawing)[shares.indexOf(Math.max(...shares))]];
 }
 
 /** The strokes in regions that no token looked at. Regions are in pixels of the network's image, which shows the ink's bounds. */
-export function unreadStrokes({ regions }, strokes) {
+export function unreadStrokes(reading, drawing) {
+  const { regions } = reading;
   const unread = (regions ?? []).filter((region) => region.unread);
+  const [numbers, strokes] = [numbersOf(reading, drawing), inkOf(reading, drawing)];
   const ink = bounds(strokes);
   if (!unread.length || !ink) {
     return [];
@@ -93,7 +106,7 @@ export function unreadStrokes({ regions }, strokes) {
       return pixelX >= region.left - slack && pixelX <= region.left + region.width + slack &&
         pixelY >= region.top - slack && pixelY <= region.top + region.height + slack;
     }).length;
-    return unread.some((region) => inside(region) >= stroke.length * 0.6) ? [index] : [];
+    return unread.some((region) => inside(region) >= stroke.length * 0.6) ? [numbers[index]] : [];
   });
 }
 

@@ -1,14 +1,14 @@
 // The result beside the surface: formula, status, doubtful symbols, LaTeX box, alternatives and copying.
 //
 // It shows a snapshot and reports what the user does: `typed` {text}, `choose` {formula}, `correct` {index, token, formula},
-// `light` {token}, `retry`, `use-reading`, `keep-edit`.
+// `choose-formula` {formula}, `light` {token}, `retry`, `use-reading`, `keep-edit`.
 
 import { copyText } from './export.js';
 import { FormulaView, mathElement, namedMath, publicMathml, spoken } from './formula-view.js';
 import { tokenize } from './latex.js';
 import { doubtfulTokens, percent, sureness, tokenAlternatives } from './reading.js';
 
-/** Warnings of the engine that nothing else on the page shows. */
+/** Warnings of the engine that nothing else on the page shows; and ink that was not read, if no stroke shows it. */
 const SHOWN_WARNINGS = ['no_formula', 'too_small'];
 
 function element(name, text, attributes = {}) {
@@ -25,6 +25,7 @@ export class ResultPanel extends EventTarget {
   #formula;
   #view = null;
   #alternativesOf = null;
+  #actions = '';
 
   constructor(root) {
     super();
@@ -89,9 +90,9 @@ export class ResultPanel extends EventTarget {
     const [line, actions] = [this.#id('status'), this.#id('status-actions')];
     const parts = [];
     const buttons = [];
-    const button = (label, event) => {
-      const made = element('button', label, { type: 'button', class: 'small' });
-      made.addEventListener('click', () => this.#send(event));
+    const button = (label, event, detail, attributes = {}) => {
+      const made = element('button', label, { type: 'button', class: 'small', ...attributes });
+      made.addEventListener('click', () => this.#send(event, detail));
       buttons.push(made);
     };
     if (this.#view.busy) {
@@ -114,9 +115,18 @@ export class ResultPanel extends EventTarget {
         sure.append(element('span', `, ${figure}`, { class: 'visually-hidden' }));
         parts.push(sure);
         if (reading?.found) {
-          parts.push(` · ${reading.found.length} formulas found: choose one in the picture`);
+          const onInk = Boolean(reading.found[0].strokes);
+          parts.push(` · ${reading.found.length} formulas found${onInk ? '' : ': choose one in the picture'}`);
+          if (onInk) {
+            const { found, chosen = 0 } = reading;
+            const formulaButton = (label, number, name) =>
+              button(label, 'choose-formula', { formula: number }, { title: name, 'aria-label': name, 'aria-pressed': number === chosen });
+            found.forEach(({ latex }, index) => formulaButton(`${index + 1}`, index, `Formula ${index + 1}, ${latex}`));
+            formulaButton('As one', -1, 'Read all ink as one formula');
+          }
         }
-        parts.push(...(reading?.warnings ?? []).filter(({ code }) => SHOWN_WARNINGS.includes(code)).map(({ message: warning }) => ` · ${warning}`));
+        const isShown = ({ code }) => SHOWN_WARNINGS.includes(code) || (code === 'unread_ink' && !unread.length);
+        parts.push(...(reading?.warnings ?? []).filter(isShown).map(({ message: warning }) => ` · ${warning}`));
         if (unread.length) {
           parts.push(` · ${unread.length === 1 ? '1 stroke was' : `${unread.length} strokes were`} not read`);
         }
@@ -128,7 +138,9 @@ export class ResultPanel extends EventTarget {
       line.dataset.text = text;
       line.replaceChildren(...parts);
     }
-    if (actions.textContent !== buttons.map((made) => made.textContent).join('')) {
+    const wanted = buttons.map((made) => made.outerHTML).join('');
+    if (this.#actions !== wanted) {
+      this.#actions = wanted;
       actions.replaceChildren(...buttons);
     }
   }

@@ -10,9 +10,9 @@ const formulaOf = ({ latex, tokens, confidence, mathml }) => ({
   mathml: mathml ?? '',
 });
 
-/** The formulas of a picture with several. */
+/** Several formulas: what and where they are. */
 const foundIn = ({ formulas = [] }) => (formulas.length < 2 ? null
-  : formulas.map(({ latex, box: { left, top, right, bottom } }) => ({ latex, box: [left, top, right, bottom] })));
+  : formulas.map(({ latex, box: { left, top, right, bottom }, strokes = null }) => ({ latex, box: [left, top, right, bottom], strokes })));
 
 export class ServerEngine {
   #url;
@@ -43,14 +43,14 @@ export class ServerEngine {
     return this.#recognize(JSON.stringify({ strokes }), 'application/json', options);
   }
 
-  async recognizeImage(blob, options = {}) {
-    const { formulas } = await this.info().catch(() => ({}));
+  recognizeImage(blob, options = {}) {
     const type = blob.type.startsWith('image/') ? blob.type : 'application/octet-stream';
-    return this.#recognize(blob, type, options, { image: 1, ...(formulas && { formulas: 'auto' }) });
+    return this.#recognize(blob, type, options, { image: 1 });
   }
 
-  async #recognize(body, type, { nbest = 5, signal, constraints }, more = {}) {
-    const query = new URLSearchParams({ nbest, alignment: 1, mathml: 1, ...more });
+  async #recognize(body, type, { nbest = 5, signal, constraints, formulas = 'auto' }, more = {}) {
+    const supported = await this.info().catch(() => ({}));
+    const query = new URLSearchParams({ nbest, alignment: 1, mathml: 1, ...(supported.formulas && { formulas }), ...more });
     if (constraints) {
       query.set('constraints', JSON.stringify(constraints));
     }

@@ -4,7 +4,7 @@
 
 import { merge, tokenTexts } from './latex.js';
 import { extract, isSmall, isWhole, thumbnail, toBlob } from './picture-warp.js';
-import { unreadStrokes } from './reading.js';
+import { inkOf, unreadStrokes } from './reading.js';
 import { UndoStack } from './undo.js';
 
 /** Milliseconds of rest after typing until the formula is shown. */
@@ -18,6 +18,7 @@ export const emptySheet = () => ({
   reading: null, // of the engine, for these strokes or this picture
   shown: 0, // which of its formulas
   constraints: null,
+  part: null, // {chosen, found, aligned}: which of several formulas of the ink is read alone; -1: all ink as one formula
   edit: null, // {text, base, mathml, error, notice}: what the user made of the reading `base`
   conflict: null, // a formula of a new reading that contradicts the edit
 });
@@ -93,7 +94,7 @@ export class Session extends EventTarget {
   }
 
   setStrokes(strokes, pause) {
-    this.push({ strokes, reading: null, shown: 0, constraints: null, conflict: null });
+    this.push({ strokes, reading: null, shown: 0, constraints: null, part: null, conflict: null });
     this.readSoon(pause);
   }
 
@@ -172,9 +173,17 @@ export class Session extends EventTarget {
   }
 
   async #recognize(signal) {
-    const { strokes, picture, constraints } = this.current;
+    const { strokes, picture, constraints, part } = this.current;
     const options = { nbest: this.nbest, signal, ...(constraints && { constraints }) };
-    return picture ? this.#engine.recognizeImage(await this.#sent(picture), options) : this.#engine.recognizeStrokes(strokes, options);
+    if (picture) {
+      return this.#engine.recognizeImage(await this.#sent(picture), options);
+    }
+    if (!part) {
+      return this.#engine.recognizeStrokes(strokes, options);
+    }
+    const reading = await this.#engine.recognizeStrokes(inkOf(part, strokes), { ...options, formulas: 'one' });
+    // All lines have the reading without constraints.
+    return { ...reading, ...part, aligned: constraints ? null : part.aligned };
   }
 
   /** The file of a picture: as it came if it is whole and small, else its cropped and shrunk content. */
@@ -240,6 +249,13 @@ export class Session extends EventTarget {
     }
     const before = reading.formulas[shown].tokens.slice(0, index);
     this.push({ constraints: { prefix: [...before.map(({ text }) => text), token] }, reading: null, shown: 0, edit: null });
+    this.readSoon(0);
+  }
+
+  /** Reads one of several formulas of the ink alone, or with -1 all ink as one formula. */
+  chooseFormula(chosen) {
+    const { found, aligned } = this.current.reading;
+    this.push({ part: { chosen, found, aligned }, reading: null, shown: 0, constraints: null, edit: null, conflict: null });
     this.readSoon(0);
   }
 

@@ -164,6 +164,15 @@ pub fn find_files(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+/// Every file below a folder, sorted, but for hidden ones and those in hidden folders.
+pub fn visible_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let visible = |name: &str| !name.starts_with('.');
+    let mut paths = walk(folder, &visible)?;
+    paths.retain(|path| path.file_name().is_some_and(|name| visible(&name.to_string_lossy())));
+    paths.sort();
+    Ok(paths)
+}
+
 /// Every file below a folder. Links to folders are not followed, because they may lead back.
 fn walk(folder: &Path, enter: &dyn Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();

@@ -39,7 +39,7 @@ pub mod score;
 mod symbols;
 mod tree;
 
-pub use archive::find_files;
+pub use archive::{find_files, visible_files};
 pub use dataset::DataSource;
 pub use error::{Error, Result};
 pub use label_graph::LabelGraph;

@@ -55,6 +55,8 @@ export interface FoundFormula {
   confidence: number;
   /** Left, top, right and bottom in pixels of the upright picture or in the units of the ink. */
   box: [number, number, number, number];
+  /** The numbers of its strokes, counted from 0; null for a picture. */
+  strokes: number[] | null;
 }
 
 export interface Warning {

@@ -96,3 +96,38 @@ fn message(error: impl std::error::Error) -> String {
         None => error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use comer::internal::Precision;
+    use serde_json::{Value, json};
+
+    use super::Engine;
+
+    #[test]
+    fn several_formulas_of_ink_name_their_strokes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tiny.safetensors");
+        comer_testing::golden_model("fusion").save(&path, Precision::F32).unwrap();
+        let engine = Engine::new(&std::fs::read(path).unwrap(), None).unwrap();
+        let cross = |y: u32| format!("[[0,{y}],[40,{0}]],[[40,{y}],[0,{0}]]", y + 60);
+        let ink = format!("[{},{}]", cross(0), cross(300));
+        let read = |formulas: &str| -> Value {
+            let options = json!({ "greedy": true, "alignment": true, "formulas": formulas }).to_string();
+            serde_json::from_str(&engine.recognize_file(ink.as_bytes(), &options).unwrap()).unwrap()
+        };
+        let found = read("auto");
+        let place = |number: usize| (&found["found"][number]["strokes"], &found["found"][number]["box"]);
+        assert_eq!(place(0), (&json!([0, 1]), &json!([0.0, 0.0, 40.0, 60.0])), "{found}");
+        assert_eq!(place(1), (&json!([2, 3]), &json!([0.0, 300.0, 40.0, 360.0])), "{found}");
+        // All else is about the first.
+        assert_eq!(found["found"][0]["latex"], found["formulas"][0]["latex"]);
+        assert_eq!(found["strokes"][0].as_array().map(Vec::len), Some(2), "{found}");
+        let one = read("one");
+        assert_eq!(
+            (&one["found"], one["strokes"][0].as_array().map(Vec::len)),
+            (&Value::Null, Some(4)),
+            "{one}"
+        );
+    }
+}

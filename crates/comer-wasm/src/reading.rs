@@ -42,6 +42,7 @@ pub(crate) fn found(formula: &Formula) -> Value {
         "latex": formula.recognition.latex(),
         "confidence": formula.recognition.best.confidence,
         "box": [bounds.left, bounds.top, bounds.right, bounds.bottom],
+        "strokes": formula.input.stroke_numbers(),
     })
 }
 

@@ -41,11 +41,11 @@ export class WasmEngine {
   }
 
   recognizeStrokes(strokes, options) {
-    return this.#use((recognizer) => recognizer.recognizeStrokes(strokes, { nbest: 5, ...options, alignment: true, mathml: true }));
+    return this.#use((recognizer) => recognizer.recognizeStrokes(strokes, { nbest: 5, formulas: 'auto', ...options, alignment: true, mathml: true }));
   }
 
   recognizeImage(blob, options) {
-    return this.#use((recognizer) => recognizer.recognizeFile(blob, { nbest: 5, ...options, alignment: true, mathml: true, image: true, formulas: 'auto' }));
+    return this.#use((recognizer) => recognizer.recognizeFile(blob, { nbest: 5, formulas: 'auto', ...options, alignment: true, mathml: true, image: true }));
   }
 
   mathml(latex, options) {

@@ -75,7 +75,7 @@ pub fn strokes(browser: &Browser) -> u64 {
 }
 
 /// Saves a screenshot in the folder that `COMER_PAGE` names, if it is set.
-fn keep(browser: &Browser, name: &str) {
+pub fn keep(browser: &Browser, name: &str) {
     let picture = browser.picture();
     assert!(picture.starts_with(b"\x89PNG"));
     if let Ok(folder) = std::env::var("COMER_PAGE") {

@@ -147,7 +147,7 @@ fn several_formulas_are_boxes_to_click() {
                  const reading = await server.recognizeImage(blob, options);
                  const { width, height } = await createImageBitmap(blob);
                  const found = height < 600 ? null : [{ latex: '1', box: [0, 0, width, height / 2] }, { latex: '2', box: [40, height / 2, 500, height] }];
-                 return { ...reading, found, aligned: found && 'both', warnings: [{ code: 'too_small', message: 'The ink is small.' }] };
+                 return { ...reading, found, aligned: found && 'both', warnings: [{ code: 'too_small', message: 'The ink is small.' }, { code: 'unread_ink', message: 'Half is unread.' }] };
              },
          };",
         json!([]),
@@ -157,6 +157,8 @@ fn several_formulas_are_boxes_to_click() {
     wait_for_reading(&browser);
     let status = browser.text("#status");
     assert!(status.contains("2 formulas found") && status.contains("The ink is small."), "{status}");
+    // No stroke shows what was not read of a picture.
+    assert!(status.contains("Half is unread."), "{status}");
     let label = browser.run("return $('.found:nth-of-type(2)').ariaLabel;", json!([]));
     assert_eq!(label, "Formula 2, 2: read it alone");
     browser.allow_clipboard();

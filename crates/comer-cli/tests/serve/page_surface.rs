@@ -5,7 +5,7 @@ use comer_testing::browser::Browser;
 use comer_testing::sample;
 use serde_json::json;
 
-use super::page::{latex_is, open, placed, ready, strokes, surface, wait_for_reading, write};
+use super::page::{keep, latex_is, open, placed, ready, strokes, surface, wait_for_reading, write};
 
 fn resize(browser: &Browser, width: u32, height: u32) {
     let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
@@ -200,5 +200,73 @@ fn a_stroke_that_was_not_read_is_marked() {
         (&colours[6], colours.iter().filter(|&colour| colour == "unread").count()),
         (&json!("unread"), 1)
     );
+    assert_eq!(browser.log(), Vec::<String>::new());
+}
+
+/// Two lines are two formulas: framed, counted, each read alone on demand, copied as lines; a reload keeps the choice.
+#[test]
+fn two_written_lines_are_two_formulas() {
+    let Some((_server, browser)) = open(1280, 860) else { return };
+    let [left, top, width, height] = surface(&browser);
+    for (name, share) in [("square", 0.0), ("fraction", 0.5)] {
+        for stroke in placed(name, [left, top + share * height, width, height / 2.0], 0.0, 0.5) {
+            browser.pointer("mouse", &stroke);
+        }
+    }
+    browser.wait("both formulas", "return $('#status').textContent.includes('2 formulas found');");
+    latex_is(&browser, "x^{2} + 1");
+    let ink = Ink::from_inkml(&sample("square")).unwrap();
+    let (first, all) = (ink.strokes().len(), strokes(&browser) as usize);
+    // The frames: the shown one is solid, the other dashed.
+    let framed = "const { strokes } = $('comer-ink'); const { outlineColor } = getComputedStyle($('#paper'));
+        await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+        const { width, height } = $('.finished');
+        const context = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true });
+        context.drawImage($('.finished'), 0, 0);
+        return arguments[0].map(([from, to]) => {
+            const points = strokes.slice(from, to).flat();
+            const [left, right] = [Math.min, Math.max].map((pick) => pick(...points.map(([x]) => x)));
+            const line = Math.round(Math.max(...points.map(([, y]) => y)) + 15);
+            const { data } = context.getImageData(Math.round(left), line - 1, Math.round(right - left), 3);
+            const columns = Math.round(right - left);
+            const colour = (at) => `rgb(${data[at]}, ${data[at + 1]}, ${data[at + 2]})`;
+            const seen = Array.from({ length: columns }, (_, x) => [0, 1, 2].some((row) => {
+                const at = 4 * (row * columns + x); return data[at + 3] > 200 && colour(at) === outlineColor; }));
+            return seen.filter(Boolean).length / columns;
+        });";
+    let shares = |browser: &Browser| -> [f64; 2] {
+        let found = browser.run(framed, json!([[[0, first], [first, all]]]));
+        [0, 1].map(|line| found[line].as_f64().unwrap())
+    };
+    let [shown, other] = shares(&browser);
+    assert!(shown > 0.95 && (0.2..0.8).contains(&other), "{shown} {other}");
+    assert_eq!(browser.text("#status-actions"), "12As one");
+    keep(&browser, "two-formulas.png");
+    browser.allow_clipboard();
+    browser.click("[data-copy=aligned]");
+    browser.wait(
+        "the copy",
+        r"const text = await navigator.clipboard.readText(); return text.startsWith('\\begin{') && text.includes('x^{2} + 1') && text.includes('\\frac{a}{b}');",
+    );
+
+    browser.click("#status-actions [aria-label^='Formula 2']");
+    latex_is(&browser, r"\frac{a}{b}");
+    let [other, shown] = shares(&browser);
+    assert!(shown > 0.95 && (0.2..0.8).contains(&other), "{shown} {other}");
+    // Its symbols light its own strokes.
+    browser.hover("#formula [data-token='2']");
+    let colours = browser.run(COLOURS, json!([]));
+    let lit: Vec<usize> = (0..all).filter(|&stroke| colours[stroke] == "lit").collect();
+    assert!(!lit.is_empty() && lit.iter().all(|&stroke| stroke >= first), "{colours}");
+    browser.run("location.reload();", json!([]));
+    ready(&browser);
+    latex_is(&browser, r"\frac{a}{b}");
+    assert!(browser.text("#status").contains("2 formulas found"), "{}", browser.text("#status"));
+
+    browser.click("#status-actions [aria-label^='Read all']");
+    browser.wait("one formula", "return $('#status-actions [aria-pressed=true]')?.textContent === 'As one';");
+    assert_ne!(browser.value("#latex"), r"\frac{a}{b}");
+    browser.keys(&["\u{e009}", "z"]);
+    latex_is(&browser, r"\frac{a}{b}");
     assert_eq!(browser.log(), Vec::<String>::new());
 }

@@ -90,6 +90,19 @@ fn the_page_recognises_without_a_server() {
     );
     assert_eq!(found, json!([["x^{2} + 1", "x^{2} + 1"], true, true]));
 
+    // The same as strokes: the page frames both, and reads the second one on demand.
+    let lines = "const { strokes } = $('comer-ink'); const points = strokes.flat().map(([, y]) => y);
+        const down = 3 * (Math.max(...points) - Math.min(...points));
+        return [...strokes, ...arguments[0].map((stroke) => stroke.map(([x, y]) => [x, y + down]))];";
+    let lines = browser.run(lines, json!([strokes("fraction")]));
+    browser.run("$('comer-ink').importStrokes(arguments[0]);", json!([lines]));
+    latex_is(&browser, "x^{2} + 1");
+    assert!(browser.text("#status").contains("2 formulas found"), "{}", browser.text("#status"));
+    browser.click("#status-actions [aria-label^='Formula 2']");
+    latex_is(&browser, r"\frac{a}{b}");
+    write(&browser, "square");
+    latex_is(&browser, "x^{2} + 1");
+
     let corrected = browser.run(
         "const { formulas: [{ tokens, latex }] } = await $('comer-ink').engine.recognizeStrokes($('comer-ink').strokes, { constraints: { prefix: ['X'] } });
          return [latex, tokens[0].confidence];",

@@ -148,6 +148,7 @@ async fn check_bad_requests(asker: &Asker) {
         ("a text", "text/plain", b"x^2".to_vec(), 415, "text/plain"),
         ("a form of words", "application/x-www-form-urlencoded", png.clone(), 415, "expected image/*"),
         ("a video", "video/mp4", png.clone(), 415, "video/mp4"),
+        ("a PDF", "application/pdf", b"%PDF-1.4".to_vec(), 422, "pdftoppm"),
         ("a text as a picture", "image/png", b"this is not a picture".to_vec(), 422, "no known kind"),
         ("a picture as JSON", "application/json", png.clone(), 422, "not JSON"),
         ("a picture as InkML", "application/inkml+xml", png.clone(), 422, "InkML"),
@@ -175,6 +176,7 @@ async fn check_bad_requests(asker: &Asker) {
         ("nbest=x", "nbest"),
         ("beam=51", "beam"),
         ("alignment=yes", "alignment"),
+        ("formulas=two", "one, auto or all"),
         ("n=1", "\"n\""),
         ("constraints=x", "constraints"),
         ("constraints=%7B%22prefix%22:[%22nothing%22]%7D", "\"nothing\""),
@@ -274,6 +276,50 @@ async fn every_answer_is_in_the_description_and_the_description_is_true() {
     let batch = &description["paths"]["/api/recognize/batch"]["post"]["requestBody"]["content"];
     assert_eq!(batch["application/json"]["schema"]["properties"]["items"]["maxItems"], limits.batch);
     assert_eq!(description["info"]["version"], env!("CARGO_PKG_VERSION"));
+}
+
+/// Two crosses, one far below the other: read as one formula with a warning, or found.
+#[tokio::test]
+async fn several_formulas_are_found_where_they_are_asked_for() {
+    let asker = Asker::new(state(Limits::default(), 1));
+    let ask = async |more: &str| {
+        let cross = |y: u32| format!("[[0,{y}],[40,{0}]],[[40,{y}],[0,{0}]]", y + 60);
+        let body = format!("[{},{}]", cross(0), cross(300));
+        let path = format!("/api/recognize?greedy=1{more}");
+        let answer = asker.ask("POST", &path, "application/json", body).await;
+        assert_eq!(answer.status, StatusCode::OK, "{more}: {answer:?}");
+        answer.json()
+    };
+    let place = |top: f64, bottom: f64| json!({ "left": 0.0, "top": top, "right": 40.0, "bottom": bottom });
+    let codes = |object: &Value| -> Vec<String> {
+        let warnings = object["warnings"].as_array().unwrap().iter();
+        warnings.map(|warning| warning["code"].as_str().unwrap().into()).collect()
+    };
+    let several = "several_formulas".to_string();
+    for more in ["&formulas=auto", "&formulas=all"] {
+        let found = ask(more).await;
+        let formulas = found["formulas"].as_array().unwrap();
+        assert_eq!(formulas.len(), 2, "{found}");
+        for (formula, (bounds, strokes)) in
+            formulas.iter().zip([(place(0.0, 60.0), json!([0, 1])), (place(300.0, 360.0), json!([2, 3]))])
+        {
+            assert_eq!((&formula["box"], &formula["strokes"]), (&bounds, &strokes), "{found}");
+            assert!(formula["latex"].is_string() && !codes(formula).contains(&several), "{found}");
+        }
+        // The fields at the top are those of the first; the warning is about all.
+        for field in ["latex", "confidence", "box", "strokes", "tokens"] {
+            assert_eq!(found[field], formulas[0][field], "{field}");
+        }
+        assert_eq!(codes(&found)[0], several, "{found}");
+        assert!(found["aligned"].as_str().unwrap().starts_with(r"\begin{"), "{found}");
+    }
+    for more in ["", "&formulas=one"] {
+        let one = ask(more).await;
+        assert_eq!(one["formulas"].as_array().unwrap().len(), 1, "{one}");
+        assert_eq!((&one["box"], one.get("aligned")), (&place(0.0, 360.0), None), "{one}");
+        assert_eq!(codes(&one)[0], several, "{one}");
+        assert!(one["warnings"][0]["message"].as_str().unwrap().contains("read as one"), "{one}");
+    }
 }
 
 #[tokio::test]
