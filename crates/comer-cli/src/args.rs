@@ -66,7 +66,10 @@ impl ModelArgs {
 
     /// Reads the model file, with the language model that is asked for.
     pub fn read(&self) -> Result<ModelFile> {
-        let mut model = ModelFile::from_bytes(&self.name(), &self.bytes()?)?;
+        let mut model = match &self.model {
+            Some(path) => ModelFile::open(path)?,
+            None => ModelFile::from_bytes(&self.name(), &self.bytes()?)?,
+        };
         if self.no_language_model {
             model.language_model = None;
         } else if let Some(path) = &self.language_model {
@@ -89,7 +92,7 @@ impl ModelArgs {
 
     /// Reads the model file and prepares it for recognition.
     pub fn open(&self) -> Result<Recognizer> {
-        Ok(Recognizer::new(self.read()?)?)
+        Ok(Recognizer::named(&self.name(), self.read()?)?)
     }
 }
 
@@ -226,6 +229,7 @@ impl TruthArgs {
 /// Reads a vocabulary, one token per line; CROHME's without a file.
 pub fn read_vocab(path: Option<&Path>) -> Result<Vocab> {
     let Some(path) = path else { return Ok(Vocab::crohme()) };
-    let text = comer_files::read_text(path).with_context(|| path.display().to_string())?;
+    let text =
+        comer_files::read_text(path, comer_files::limit::TEXT).with_context(|| path.display().to_string())?;
     Vocab::from_lines(&text).with_context(|| path.display().to_string())
 }

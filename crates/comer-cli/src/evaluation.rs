@@ -172,7 +172,8 @@ impl Evaluation<'_> {
 /// Scores the answers that an earlier evaluation of a split kept in a file, without its model.
 pub fn score_kept(data: &Path, split: &str, answers: &Path) -> Result<(Report, Vec<FileScore>)> {
     let truths = read_truths(data, Some(split))?;
-    let text = comer_files::read_text(answers).with_context(|| answers.display().to_string())?;
+    let text = comer_files::read_text(answers, comer_files::limit::TEXT)
+        .with_context(|| answers.display().to_string())?;
     let done: HashMap<String, Answer> = text.lines().filter_map(Answer::from_line).collect();
     Ok(summarize(&truths.truths, done))
 }

@@ -106,7 +106,8 @@ pub fn evaluate(
     several: bool,
 ) -> Result<PhotographReport> {
     let path = folder.join("truth.jsonl");
-    let text = comer_files::read_text(&path).with_context(|| path.display().to_string())?;
+    let text = comer_files::read_text(&path, comer_files::limit::TEXT)
+        .with_context(|| path.display().to_string())?;
     let parse = |(number, line): (usize, &str)| {
         serde_json::from_str(line).with_context(|| format!("{}, line {}", path.display(), number + 1))
     };

@@ -1,6 +1,6 @@
 //! Finds all formulas of an input, and writes what was read as JSON.
 
-use comer::{Formula, Input, InputOptions, Result, Warning, aligned};
+use comer::{Formula, Ink, Input, InputOptions, Result, Warning, aligned};
 use serde_json::{Value, json};
 
 use crate::output::recognition_json;
@@ -23,17 +23,32 @@ pub fn prepare(
     options: &InputOptions,
     formulas: Formulas,
 ) -> Result<(Vec<Input>, Vec<Warning>)> {
+    let found = Input::all_from_bytes(bytes, &options.clone().dense(formulas == Formulas::All))?;
+    chosen(found, formulas, || Input::from_bytes_with(bytes, options))
+}
+
+/// The formulas of ink.
+pub fn prepare_ink(
+    ink: Ink,
+    options: &InputOptions,
+    formulas: Formulas,
+) -> Result<(Vec<Input>, Vec<Warning>)> {
+    let found = Input::all_from_ink(ink.clone(), &options.clone().dense(formulas == Formulas::All))?;
+    chosen(found, formulas, || Input::from_ink(ink))
+}
+
+fn chosen(
+    found: Vec<Input>,
+    formulas: Formulas,
+    one: impl FnOnce() -> Result<Input>,
+) -> Result<(Vec<Input>, Vec<Warning>)> {
     let several = |count: usize, hint: &str| {
         let message = format!("{count} formulas were found{hint}");
         vec![Warning::new("several_formulas", message)]
     };
-    let found = Input::all_from_bytes(bytes, &options.clone().dense(formulas == Formulas::All))?;
     match (formulas, found.len()) {
         (_, 1) => Ok((found, Vec::new())),
-        (Formulas::One, count) => {
-            let input = Input::from_bytes_with(bytes, options)?;
-            Ok((vec![input], several(count, " and read as one")))
-        }
+        (Formulas::One, count) => Ok((vec![one()?], several(count, " and read as one"))),
         (_, count) => {
             let warnings = several(count, ", each with space around it");
             Ok((found, warnings))

@@ -71,8 +71,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn train(arguments: &Arguments, ranks: &Ranks) -> Result<ExitCode> {
-    let text =
-        comer_files::read_text(&arguments.recipe).with_context(|| arguments.recipe.display().to_string())?;
+    let text = comer_files::read_text(&arguments.recipe, comer_files::limit::RECIPE)
+        .with_context(|| arguments.recipe.display().to_string())?;
     let recipe = Recipe::open(&arguments.recipe)?;
     let vocab = read_vocab(arguments.vocab.as_deref())?;
     if ranks.is_first() {

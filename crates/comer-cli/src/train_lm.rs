@@ -170,7 +170,8 @@ fn read_list(list: &str) -> Result<Vec<(u32, String)>> {
             Ok(truths.truths.into_iter().filter_map(|truth| Some((1, truth.caption?))).collect())
         }
         _ => {
-            let text = comer_files::read_text(Path::new(list)).with_context(|| list.to_string())?;
+            let text = comer_files::read_text(Path::new(list), comer_files::limit::TEXT)
+                .with_context(|| list.to_string())?;
             parse_list(&text).map_err(|reason| anyhow::anyhow!("{list}: {reason}"))
         }
     }

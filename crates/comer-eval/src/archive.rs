@@ -12,6 +12,8 @@ use crate::error::{Error, Result};
 
 /// Largest image file that is read: CROHME's largest has half a megabyte.
 const MAX_IMAGE: u64 = 16 << 20;
+/// Largest file that is one label graph or one formula.
+const MAX_TEXT: u64 = 1 << 20;
 /// What the files of a zip may unpack to: [`BASE_LIMIT`] bytes and [`RATIO`] times the size of the zip. CROHME's bitmaps unpack to
 /// 18 times their zip.
 const RATIO: u64 = 64;
@@ -104,16 +106,20 @@ impl Archive {
         self.read_bounded(name, MAX_IMAGE)
     }
 
-    /// A file as text.
+    /// A label graph or a formula as text.
     pub(crate) fn read_text(&self, name: &str) -> std::io::Result<String> {
+        self.read_text_within(name, MAX_TEXT)
+    }
+
+    fn read_text_within(&self, name: &str, limit: u64) -> std::io::Result<String> {
         let invalid = |reason: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, reason);
-        let bytes = self.read_bounded(name, comer_files::limit::TEXT)?.ok_or(std::io::ErrorKind::NotFound)?;
+        let bytes = self.read_bounded(name, limit)?.ok_or(std::io::ErrorKind::NotFound)?;
         String::from_utf8(bytes).map_err(|_| invalid("not UTF-8"))
     }
 
     /// A table as text.
     pub(crate) fn read_table(&self, name: &str) -> std::io::Result<String> {
-        let text = self.read_text(name)?;
+        let text = self.read_text_within(name, comer_files::limit::TEXT)?;
         let most = ROWS + self.zip_size().unwrap_or(text.len() as u64) / ROW;
         let rows = text.lines().count() as u64;
         if rows > most {

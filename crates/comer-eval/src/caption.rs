@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 use self::reader::Reader;
 use crate::error::Result;
+use crate::latex::check_length;
 use crate::lexer::split;
 use crate::symbols::{Command, command};
 
@@ -65,6 +66,7 @@ impl Normalizer {
     /// assert!(normalizer.normalize("x + 1").unwrap_err().to_string().contains("not in the vocabulary"));
     /// ```
     pub fn normalize(&self, formula: &str) -> Result<String> {
+        check_length(formula)?;
         let separated = separate_relations(formula);
         Ok(Reader::new(self, split(&separated)).formula()?.join(" "))
     }

@@ -3,10 +3,12 @@
 //!
 //! Images are handed over as bytes, so that this crate needs no image decoder.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::archive::Archive;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
+use crate::latex::{MOST_BYTES, check_length};
 
 /// Extensions of images, the usual one first.
 const IMAGE_EXTENSIONS: [&str; 4] = ["bmp", "png", "jpg", "jpeg"];
@@ -43,9 +45,17 @@ impl Captions {
             let line = line.trim_end();
             match line.split_once('\t').or_else(|| line.split_once(' ')) {
                 Some((name, _)) if name.trim().is_empty() => {
+                    let found = shortened(line);
                     captions
                         .problems
-                        .push(format!("line {}: {line:?} does not start with a name", number + 1));
+                        .push(format!("line {}: {found:?} does not start with a name", number + 1));
+                }
+                Some((name, latex)) if check_length(latex).is_err() => {
+                    let (name, length) = (shortened(name), latex.len());
+                    captions.problems.push(format!(
+                        "line {}: {name:?} has LaTeX of {length} bytes, expected at most {MOST_BYTES}",
+                        number + 1
+                    ));
                 }
                 Some((name, latex)) => captions.rows.push((name.trim().into(), latex.trim().into())),
                 None => captions.rows.push((line.into(), String::new())),
@@ -59,7 +69,7 @@ impl DataSource {
     /// Opens a folder, a zip or a caption file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let archive = Archive::open(path.as_ref())?;
-        let mut splits: Vec<Found> = Vec::new();
+        let mut splits: BTreeMap<String, Found> = BTreeMap::new();
         // Images are looked up by name: listing them would only take time.
         for name in archive.names(|folder| folder != "img")? {
             let (folder, file) = name.rsplit_once('/').unwrap_or(("", &name));
@@ -72,21 +82,18 @@ impl DataSource {
                 (parent, own) if is_graph && own.eq_ignore_ascii_case("symlg") => parent,
                 _ => folder,
             };
-            let index = splits.iter().position(|split| split.folder == folder).unwrap_or_else(|| {
-                splits.push(Found { folder: folder.into(), captions: None, graphs: Vec::new() });
-                splits.len() - 1
-            });
+            let found = || Found { folder: folder.into(), captions: None, graphs: Vec::new() };
+            let split = splits.entry(folder.into()).or_insert_with(found);
             if is_captions {
-                splits[index].captions = Some(name);
+                split.captions = Some(name);
             } else {
-                splits[index].graphs.push(name);
+                split.graphs.push(name);
             }
         }
         if splits.is_empty() {
             return Err(Error::Nothing { path: path.as_ref().into(), expected: "caption.txt or .lg files" });
         }
-        splits.sort_by(|one, other| one.folder.cmp(&other.folder));
-        Ok(Self { archive, splits })
+        Ok(Self { archive, splits: splits.into_values().collect() })
     }
 
     /// Whether it can hold images, which a caption file cannot.

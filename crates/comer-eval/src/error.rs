@@ -65,3 +65,12 @@ pub enum Error {
         sets: String,
     },
 }
+
+/// The start of what was found, for messages: a line of a file may be its only one.
+pub(crate) fn shortened(text: &str) -> String {
+    const MOST: usize = 100;
+    match text.char_indices().nth(MOST) {
+        None => text.into(),
+        Some((end, _)) => format!("{}...", &text[..end]),
+    }
+}

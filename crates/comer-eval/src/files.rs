@@ -8,8 +8,9 @@ use std::path::Path;
 
 use crate::archive::Archive;
 use crate::dataset::DataSource;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::label_graph::LabelGraph;
+use crate::latex::check_length;
 use crate::score::Truth;
 
 /// Predictions by name.
@@ -29,6 +30,10 @@ pub struct Truths {
     /// What could not be read, and why.
     pub problems: Vec<String>,
 }
+
+/// The memory of all label graphs: [`GRAPHS`] bytes and [`GRAPHS_RATIO`] times the size of their zip or of their files.
+const GRAPHS: u64 = 48 << 20;
+const GRAPHS_RATIO: u64 = 8;
 
 /// Name of the predictions in a run folder.
 pub const PREDICTIONS: &str = "predictions.tsv";
@@ -78,12 +83,19 @@ fn predictions_table(text: &str) -> Predictions {
 fn table(text: &str, problems: &mut Vec<String>) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        if let Err(error) = check_length(line) {
+            problems.push(format!("line {}: {error}", number + 1));
+            continue;
+        }
         match line.split_once('\t') {
             Some((name, formula)) => rows.push((name.trim().to_string(), formula.trim().to_string())),
             // A system that recognised nothing may write only the name.
             None if !line.trim().contains(' ') => rows.push((line.trim().to_string(), String::new())),
-            None => problems
-                .push(format!("line {}: found {line:?}, expected a name, a tab and LaTeX", number + 1)),
+            None => problems.push(format!(
+                "line {}: found {:?}, expected a name, a tab and LaTeX",
+                number + 1,
+                shortened(line)
+            )),
         }
     }
     rows
@@ -92,15 +104,17 @@ fn table(text: &str, problems: &mut Vec<String>) -> Vec<(String, String)> {
 /// The formula of a .txt file: the text between the first and the last dollar sign, or without dollar signs all but
 /// comments.
 fn formula_of_text(text: &str) -> Result<String, String> {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('%')).collect();
-    let text = lines.join("\n");
-    match (text.find('$'), text.rfind('$')) {
-        (Some(first), Some(last)) if first < last => {
-            Ok(text[first..last].trim_matches('$').trim().to_string())
-        }
-        (Some(_), _) => Err("only one dollar sign, expected the formula between two".into()),
-        _ => Ok(text.trim().to_string()),
+    let mut lines = String::new();
+    for line in text.lines().filter(|line| !line.starts_with('%')) {
+        lines.extend([line, "\n"]);
     }
+    let formula = match (lines.find('$'), lines.rfind('$')) {
+        (Some(first), Some(last)) if first < last => lines[first..last].trim_matches('$').trim(),
+        (Some(_), _) => return Err("only one dollar sign, expected the formula between two".into()),
+        _ => lines.trim(),
+    };
+    check_length(formula).map_err(|error| error.to_string())?;
+    Ok(formula.to_string())
 }
 
 /// Reads the ground truth: a caption file (`name<TAB>LaTeX`), a folder of `.lg` files, or a folder or zip in
@@ -111,8 +125,19 @@ pub fn read_truths(path: &Path, split: Option<&str>) -> Result<Truths> {
     let captions = split.captions()?;
     let mut truths: BTreeMap<String, Truth> = BTreeMap::new();
     let mut problems = captions.problems;
+    let mut room = GRAPHS + GRAPHS_RATIO * source.zip_size().unwrap_or_default();
     for (name, file, text) in split.graphs() {
+        if source.zip_size().is_none() {
+            room += text.as_ref().map_or(0, |text| GRAPHS_RATIO * text.len() as u64);
+        }
         let graph = text.and_then(|text| LabelGraph::from_lg(&text).map_err(|error| error.to_string()));
+        let graph = graph.and_then(|graph| {
+            let size = graph.size() as u64;
+            let left =
+                room.checked_sub(size).ok_or("the label graphs before it fill the memory for their size");
+            room = left?;
+            Ok(graph)
+        });
         match graph {
             Ok(graph) => truths.entry(name.into()).or_default().graph = Some(graph),
             Err(reason) => problems.push(format!("{file}: {reason}")),
@@ -220,6 +245,44 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn formulas_that_are_too_long_are_problems() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = "x ".repeat(40_000);
+        let table = folder.path().join("table.tsv");
+        std::fs::write(&table, format!("a\t{long}\nb\tx\n{long}\n")).unwrap();
+        let read = read_predictions(&table).unwrap();
+        assert_eq!((read.by_name.len(), read.problems.len()), (1, 2), "{:?}", read.by_name.keys());
+        let truths = read_truths(&table, None).unwrap();
+        assert_eq!(truths.truths.iter().map(|truth| truth.name.as_str()).collect::<Vec<_>>(), ["b"]);
+        let texts = folder.path().join("texts");
+        std::fs::create_dir(&texts).unwrap();
+        for (name, text) in [("a", &long), ("b", &"x\n".into()), ("c", &"\n".repeat(2 << 20))] {
+            std::fs::write(texts.join(format!("{name}.txt")), text).unwrap();
+        }
+        let read = read_predictions(&texts).unwrap();
+        assert_eq!((read.by_name.len(), read.problems.len()), (1, 2), "{:?}", read.problems);
+        let problems = [read.problems, truths.problems].concat();
+        assert!(problems.iter().all(|problem| problem.len() < 500), "{problems:?}");
+        assert!(problems.iter().any(|problem| problem.contains("expected at most 65536")), "{problems:?}");
+    }
+
+    #[test]
+    fn label_graphs_that_do_not_fit_are_problems() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("graphs.zip");
+        // Each of a path of 9 999 steps, which is 1.6 MB in memory.
+        let graph = format!("O,a,x,1,O{}\n", "R".repeat(9_999));
+        let files: Vec<(String, &[u8])> =
+            (0..40).map(|number| (format!("symLg/{number:02}.lg"), graph.as_bytes())).collect();
+        let files: Vec<(&str, &[u8])> = files.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+        zip(&path, &files);
+        let read = read_truths(&path, None).unwrap();
+        assert!((28..36).contains(&read.truths.len()), "{} graphs fit", read.truths.len());
+        assert_eq!(read.truths.len() + read.problems.len(), 40);
+        assert!(read.problems[0].contains("fill the memory"), "{:?}", read.problems[0]);
     }
 
     #[test]

@@ -5,12 +5,17 @@
 
 use std::collections::HashMap;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::expression::Expression;
 use crate::latex;
 use crate::layout;
 use crate::relation::Relation;
 use crate::symbols::Dialect;
+
+/// Most lines of a label graph file.
+const MOST_LINES: usize = 20_000;
+/// Most paths of a label graph file. Its lines may share them, and each step of a path is one.
+const MOST_PATHS: usize = 10_000;
 
 /// Id of a path in its graph. [`ROOT`] is the path `O`.
 pub type PathId = usize;
@@ -68,13 +73,21 @@ impl LabelGraph {
         let mut relations = Vec::new();
         for (line, content) in text.lines().enumerate() {
             let content = content.trim();
-            let wrong = |expected| Error::GraphLine { line: line + 1, found: content.into(), expected };
-            let fields: Vec<&str> = content.split(',').map(str::trim).collect();
-            match fields[..] {
+            let wrong = |expected| Error::GraphLine { line: line + 1, found: shortened(content), expected };
+            if line == MOST_LINES {
+                return Err(wrong("at most 20000 lines"));
+            }
+            let mut fields = [""; 6];
+            let mut count = 0;
+            for (place, field) in fields.iter_mut().zip(content.splitn(6, ',')) {
+                *place = field.trim();
+                count += 1;
+            }
+            match fields[..count] {
                 [""] => {}
                 [first, ..] if first.starts_with('#') => {}
                 ["O", id, label, _weight, path] => {
-                    let path = graph.path_named(path).ok_or_else(|| wrong("a path that starts with O"))?;
+                    let path = graph.path_named(path).map_err(wrong)?;
                     graph.add_label(path, label.into());
                     objects.insert(id, path);
                 }
@@ -129,6 +142,12 @@ impl LabelGraph {
         steps.concat()
     }
 
+    /// About how many bytes it takes.
+    pub(crate) fn size(&self) -> usize {
+        let labels: usize = self.labels.iter().flatten().map(|label| 120 + label.len()).sum();
+        1000 + 160 * self.steps.len() + labels + 180 * self.edges.len()
+    }
+
     pub(crate) fn steps(&self) -> &[(PathId, Relation)] {
         &self.steps
     }
@@ -152,16 +171,20 @@ impl LabelGraph {
         })
     }
 
-    fn path_named(&mut self, name: &str) -> Option<PathId> {
-        let mut rest = name.strip_prefix('O')?;
+    /// The path with a name, or what was expected instead.
+    fn path_named(&mut self, name: &str) -> Result<PathId, &'static str> {
+        let mut rest = name.strip_prefix('O').ok_or("a path that starts with O")?;
         let mut path = ROOT;
         while !rest.is_empty() {
+            if self.steps.len() == MOST_PATHS {
+                return Err("at most 10000 paths in all");
+            }
             let known = ["Right", "R", "Sup", "Sub", "Above", "Below", "Inside"];
             let step = known.into_iter().find(|step| rest.starts_with(step)).unwrap_or(rest);
             path = self.path_after(path, Relation::named(step));
             rest = &rest[step.len()..];
         }
-        Some(path)
+        Ok(path)
     }
 
     fn add_label(&mut self, path: PathId, label: String) {
@@ -223,6 +246,22 @@ mod tests {
         ] {
             assert_eq!(nodes(formula, Dialect::Official), expected, "{formula}");
             assert_eq!(nodes(formula, Dialect::Clean), expected, "{formula}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_too_large_are_refused() {
+        let read = |text: &str| LabelGraph::from_lg(text).map_err(|error| error.to_string());
+        assert!(read(&format!("O,a,x,1,O{}", "R".repeat(10_000))).is_ok());
+        let line = "O,a,x,1,O".to_string();
+        for (text, expected) in [
+            (format!("{line}{}", "R".repeat(10_001)), "expected at most 10000 paths"),
+            (format!("#\n{}", "#\n".repeat(20_000)), "line 20001: found \"#\", expected at most 20000 lines"),
+            (",".repeat(1 << 20), "expected a line that starts with"),
+            (format!("{line},{}", ",".repeat(1 << 20)), "expected O, id, label, weight, path"),
+        ] {
+            let message = read(&text).unwrap_err();
+            assert!(message.contains(expected) && message.len() < 300, "{message}");
         }
     }
 

@@ -5,7 +5,7 @@
 //! from entries to its right; then the tree is built from the table with an explicit stack. No choice is tried twice,
 //! however many parentheses a looping prediction opens.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::expression::Expression;
 use crate::grammar::Table;
 use crate::lexer::split;
@@ -23,6 +23,7 @@ use crate::symbols::Dialect;
 /// assert!(parse(r"\frac { 1 } {", Dialect::Official).is_err());
 /// ```
 pub fn parse(formula: &str, dialect: Dialect) -> Result<Expression> {
+    check_length(formula)?;
     let table = Table::fill(split(formula), dialect);
     let stop = table.row_end[0];
     match table.tokens.get(stop) {
@@ -33,6 +34,20 @@ pub fn parse(formula: &str, dialect: Dialect) -> Result<Expression> {
             reason: table.reason(stop).into(),
         }),
     }
+}
+
+/// Most bytes of a formula: parsing takes hundreds of bytes of memory for each, and comparing two formulas the product of their
+/// lengths in time. The longest of CROHME has a kilobyte.
+pub const MOST_BYTES: usize = 64 << 10;
+
+/// Refuses formulas that are too long to be parsed or compared.
+pub(crate) fn check_length(formula: &str) -> Result<()> {
+    if formula.len() <= MOST_BYTES {
+        return Ok(());
+    }
+    let reason = format!("the formula has {} bytes, expected at most {MOST_BYTES}", formula.len());
+    let token = formula.split_whitespace().next().map(shortened).unwrap_or_default();
+    Err(Error::Formula { position: 1, token, reason: reason.into() })
 }
 
 #[cfg(test)]
@@ -64,6 +79,17 @@ mod tests {
             }
         }
         assert!(parse(r"x \nonsense", Dialect::Clean).is_ok());
+    }
+
+    #[test]
+    fn formulas_that_are_too_long_are_refused() {
+        let long = "x ".repeat(MOST_BYTES / 2);
+        assert!(parse(&long, Dialect::Clean).is_ok());
+        for formula in [long + "x", "y".repeat(1 << 20)] {
+            let message = parse(&formula, Dialect::Clean).unwrap_err().to_string();
+            assert!(message.contains("bytes, expected at most 65536"), "{message}");
+            assert!(message.len() < 500, "{} bytes", message.len());
+        }
     }
 
     /// Formulas that are hard for a backtracking parser.
@@ -107,9 +133,11 @@ mod tests {
         for (open, close) in
             [("{ ", "} "), ("( ", ") "), ("x ^ { ", "} "), (r"\sqrt { ", "} "), (r"\frac { 1 } { ", "} ")]
         {
-            let formula = format!("{}x{}", open.repeat(100_000), format!(" {close}").repeat(100_000));
+            // As deep as a formula may be.
+            let depth = (MOST_BYTES - 1) / (open.len() + 1 + close.len());
+            let formula = format!("{}x{}", open.repeat(depth), format!(" {close}").repeat(depth));
             assert!(crate::LabelGraph::from_latex(&formula, Dialect::Official).is_ok());
-            assert!(parse(&open.repeat(100_000), Dialect::Clean).is_err() || open == "( ");
+            assert!(parse(&open.repeat(depth), Dialect::Clean).is_err() || open == "( ");
         }
     }
 

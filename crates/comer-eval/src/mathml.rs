@@ -326,7 +326,7 @@ mod tests {
         let strange = mathml("<script>alert(1)</script>").unwrap();
         assert!(!strange.contains("<script"), "{strange}");
         assert!(mathml(r"\frac {").is_err());
-        let deep = format!("{}x{}", "x ^ { ".repeat(50_000), " }".repeat(50_000));
+        let deep = format!("{}x{}", "x ^ { ".repeat(7_000), " }".repeat(7_000));
         assert!(mathml(&deep).unwrap().ends_with("</math>"));
     }
 }

@@ -65,12 +65,14 @@ pub fn open(path: &Path, limit: u64) -> Result<Limited<File>> {
     Ok(Limited::new(file, limit))
 }
 
-/// The bytes of a file of at most `limit` bytes.
+/// The bytes of a file of at most `limit` bytes; of a device or a pipe also at most [`limit::STREAM`](crate::limit::STREAM).
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let mut file = open(path, limit)?;
-    let length = file.inner.metadata()?.len();
     let mut bytes = Vec::new();
-    bytes.try_reserve_exact(usize::try_from(length).map_err(Error::other)?)?;
+    match file.length()? {
+        Some(length) => bytes.try_reserve_exact(length)?,
+        None => file = Limited::new(file.inner, limit.min(crate::limit::STREAM)),
+    }
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
@@ -82,9 +84,9 @@ pub fn read_from(reader: impl Read, limit: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A file of at most [`limit::TEXT`](crate::limit::TEXT) bytes as text.
-pub fn read_text(path: &Path) -> Result<String> {
-    let bytes = read(path, crate::limit::TEXT)?;
+/// A file of at most `limit` bytes as text.
+pub fn read_text(path: &Path, limit: u64) -> Result<String> {
+    let bytes = read(path, limit)?;
     String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "not UTF-8"))
 }
 
@@ -130,7 +132,7 @@ mod tests {
         assert_eq!(read(&path, 4).unwrap_err().kind(), ErrorKind::FileTooLarge);
         assert_eq!(read_from(&b"12345"[..], 5).unwrap(), b"12345");
         assert_eq!(read_from(&b"12345"[..], 4).unwrap_err().kind(), ErrorKind::FileTooLarge);
-        assert_eq!(read_text(&path).unwrap(), "12345");
+        assert_eq!(read_text(&path, 5).unwrap(), "12345");
     }
 
     #[test]
@@ -164,5 +166,7 @@ mod tests {
         let error = read(Path::new("/dev/zero"), 1 << 20).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::FileTooLarge);
         assert_eq!(error.to_string(), "larger than the limit of 1048576 bytes");
+        let error = read(Path::new("/dev/zero"), crate::limit::MODEL).unwrap_err();
+        assert_eq!(error.to_string(), "larger than the limit of 268435456 bytes");
     }
 }

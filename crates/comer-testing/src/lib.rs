@@ -1,6 +1,7 @@
 //! Helpers for tests and benchmarks: golden files, data outside of the repository, skipped tests, a browser, an HTTP client,
-//! synthetic photographs.
+//! synthetic photographs, an allocator that counts.
 
+pub mod allocation;
 pub mod browser;
 mod clock;
 pub mod file_server;

@@ -44,9 +44,18 @@ impl Server {
 
     /// Resident memory of the process in bytes.
     pub fn memory(&self) -> u64 {
+        self.figure("VmRSS:")
+    }
+
+    /// The most that [`Self::memory`] ever was.
+    pub fn most_memory(&self) -> u64 {
+        self.figure("VmHWM:")
+    }
+
+    fn figure(&self, name: &str) -> u64 {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or(0) << 10
     }
 }

@@ -172,6 +172,22 @@ fn main() -> Result {
     write("picture", "tiny.bmp", bitmap())?;
     let png = Image::new(8, 8, (0..64).map(|i| if i % 9 == 0 { 255 } else { 0 }).collect())?.to_png()?;
     write("picture", "line.png", &png)?;
+    // Tiles, after the number of their columns: stripes with a gap, noise, strokes on squared paper.
+    let tile = |columns: usize, rows: usize, level: fn(usize, usize) -> u8| -> Vec<u8> {
+        let pixels = (0..columns * rows).map(|at| level(at % columns, at / columns));
+        std::iter::once(columns as u8).chain(pixels).collect()
+    };
+    write("clean", "stripes", tile(40, 8, |x, y| if y < 3 && x > 4 { 30 } else { 220 }))?;
+    write("clean", "noise", tile(61, 61, |x, y| (x * x * 7919 + y * y * 104_729 + x * y * 31) as u8))?;
+    write(
+        "clean",
+        "squared",
+        tile(200, 75, |x, y| match (x % 25 == 0 || y % 25 == 0, x.abs_diff(2 * y) < 4) {
+            (_, true) => 20,
+            (true, _) => 170,
+            _ => 235,
+        }),
+    )?;
     let parts: [&[u8]; 4] = [b"a\tx\nb\ty\n", &png, &bitmap(), graph.as_bytes()];
     write("dataset_zip", "parts", join(&parts))?;
     let names = ["set/caption.txt", "set/img/a.png", "set/img/b.bmp", "set/symLg/a.lg"];

@@ -1,11 +1,10 @@
 //! Checkpoints: everything that a run needs to resume exactly, in one file that is written atomically.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use comer::internal::safetensors::{self, View};
 use comer::internal::weights::{Tensor, Weights};
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -99,13 +98,11 @@ impl Checkpoint {
             ("checksum", checksum),
         ];
         let metadata = metadata.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
-        let views: Vec<(&String, TensorView)> = tensors
-            .iter()
-            .map(|(name, (shape, bytes))| Ok((name, TensorView::new(Dtype::F32, shape.to_vec(), bytes)?)))
-            .collect::<Result<_, safetensors::SafeTensorError>>()
-            .map_err(|error| invalid(error.to_string()))?;
-        let bytes =
-            safetensors::serialize(views, Some(metadata)).map_err(|error| invalid(error.to_string()))?;
+        let views = tensors.iter().map(|(name, (shape, bytes))| {
+            (name.as_str(), View { dtype: "F32".into(), shape: shape.to_vec(), bytes })
+        });
+        let views = views.collect();
+        let bytes = safetensors::write(metadata, &views).map_err(invalid)?;
         comer_files::write_atomic(path, &bytes).map_err(|reason| Error::File { path: path.into(), reason })
     }
 
@@ -144,16 +141,13 @@ impl Checkpoint {
 
 /// Reads the bytes of a checkpoint and verifies their checksum.
 pub fn read(bytes: &[u8]) -> Result<Checkpoint, String> {
-    let damaged = |error: safetensors::SafeTensorError| format!("is not a checkpoint of comer: {error}");
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
-    let metadata: HashMap<String, String> = header.metadata().clone().unwrap_or_default();
-    let entry = |key: &str| metadata.get(key).map(String::as_str).unwrap_or_default();
+    let file =
+        safetensors::read(bytes).map_err(|reason| format!("is not a checkpoint of comer: {reason}"))?;
+    let entry = |key: &str| file.metadata.get(key).map(String::as_str).unwrap_or_default();
     if ![FORMAT, FORMAT_1].contains(&entry("format")) {
         return Err(format!("has the format {:?}, expected {FORMAT:?} or {FORMAT_1:?}", entry("format")));
     }
-    let file = SafeTensors::deserialize(bytes).map_err(damaged)?;
-    let tensors: BTreeMap<String, TensorView> = file.tensors().into_iter().collect();
-    let parts = tensors.iter().map(|(name, view)| (&name[..], view.shape(), view.data()));
+    let parts = file.tensors.iter().map(|(name, view)| (&name[..], &view.shape[..], view.bytes));
     let found = match entry("format") {
         FORMAT_1 => checksum_1(entry("place"), parts),
         _ => checksum(entry("place"), entry("vocabulary"), parts),
@@ -168,14 +162,14 @@ pub fn read(bytes: &[u8]) -> Result<Checkpoint, String> {
         checkpoint.vocabulary =
             serde_json::from_str(entry("vocabulary")).map_err(|error| format!("vocabulary: {error}"))?;
     }
-    for (name, view) in tensors {
+    for (name, view) in file.tensors {
         let (group, name) =
             name.split_once('/').ok_or_else(|| format!("has a tensor {name:?} without a group"))?;
-        if view.dtype() != Dtype::F32 {
-            return Err(format!("tensor {name} is {:?}, expected F32", view.dtype()));
+        if view.dtype != "F32" {
+            return Err(format!("tensor {name} is {}, expected F32", view.dtype));
         }
-        let numbers = view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-        let tensor = Tensor { shape: view.shape().to_vec(), data: numbers.collect() };
+        let numbers = view.bytes.as_chunks().0.iter().map(|&four| f32::from_le_bytes(four));
+        let tensor = Tensor { shape: view.shape, data: numbers.collect() };
         if let Some(number) = tensor.data.iter().find(|number| !number.is_finite()) {
             return Err(format!("tensor {group}/{name} has the value {number}, expected finite numbers"));
         }
@@ -263,8 +257,8 @@ mod tests {
         let metadata =
             [("format", format), ("place", &progress), ("vocabulary", "null"), ("checksum", checksum)];
         let metadata = metadata.map(|(key, value)| (key.to_string(), value.to_string())).into();
-        let view = TensorView::new(Dtype::F32, vec![1], &[0; 4]).unwrap();
-        safetensors::serialize([(name, view)], Some(metadata)).unwrap()
+        let view = View { dtype: "F32".into(), shape: vec![1], bytes: &[0; 4] };
+        safetensors::write(metadata, &[(name, view)].into()).unwrap()
     }
 
     #[test]

@@ -316,20 +316,23 @@ impl Default for Validation {
     }
 }
 
+fn text(path: &Path) -> Result<String> {
+    let text = comer_files::read_text(path, comer_files::limit::RECIPE);
+    text.map_err(|reason| Error::File { path: path.into(), reason })
+}
+
 impl Recipe {
     /// Reads and checks a recipe.
     pub fn open(path: &Path) -> Result<Self> {
-        let text =
-            comer_files::read_text(path).map_err(|reason| Error::File { path: path.into(), reason })?;
+        let text = text(path)?;
         Self::parse(&text).map_err(|reason| Error::Recipe { path: path.into(), reason })
     }
 
     /// Reads a recipe with the values of a second file, such as a common budget, in place of its own.
     pub fn open_with(path: &Path, values: &Path) -> Result<Self> {
         let read = |path: &Path| {
-            let text =
-                comer_files::read_text(path).map_err(|reason| Error::File { path: path.into(), reason })?;
-            text.parse::<toml::Table>()
+            text(path)?
+                .parse::<toml::Table>()
                 .map_err(|error| Error::Recipe { path: path.into(), reason: check::explain(&error) })
         };
         let merged = keys::merge(read(path)?, read(values)?).to_string();
@@ -340,8 +343,7 @@ impl Recipe {
     /// Reads the recipe that a run folder stores, which may have old names of keys.
     pub fn open_stored(path: &Path) -> Result<Self> {
         let failed = |reason| Error::Recipe { path: path.into(), reason };
-        let text =
-            comer_files::read_text(path).map_err(|reason| Error::File { path: path.into(), reason })?;
+        let text = text(path)?;
         let text = keys::translate(&text).map_err(failed)?;
         Self::parse(&text).map_err(failed)
     }
@@ -413,6 +415,22 @@ mod tests {
             assert_eq!(recipe.model.coverage, coverage, "{name}");
             recipe.model.coverage = Coverage::Fusion;
             assert_eq!(recipe, Recipe::default(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_not_parsed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("recipe.toml");
+        std::fs::write(&path, format!("epochs = [{}1]", "1,".repeat(1 << 20))).unwrap();
+        let small = folder.path().join("small.toml");
+        std::fs::write(&small, "epochs = 3\n").unwrap();
+        for read in [Recipe::open(&path), Recipe::open_with(&small, &path), Recipe::open_stored(&path)] {
+            let message = read.unwrap_err().to_string();
+            assert!(
+                message.contains("recipe.toml") && message.contains("limit of 262144 bytes"),
+                "{message}"
+            );
         }
     }
 

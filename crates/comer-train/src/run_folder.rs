@@ -91,7 +91,8 @@ impl RunFolder {
                 notes.push(format!("{} is missing: a new one begins", journal.journal.path().display()));
             }
         }
-        let text = comer_files::read_text(&path.join("metrics.csv")).unwrap_or_default();
+        let text =
+            comer_files::read_text(&path.join("metrics.csv"), comer_files::limit::TEXT).unwrap_or_default();
         let rows = text.lines().skip(1).filter_map(parse_row).collect();
         if metrics.is_new {
             metrics.write(HEADER);

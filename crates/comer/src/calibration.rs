@@ -48,6 +48,22 @@ pub struct Sample {
     pub right: bool,
 }
 
+/// Greatest weight of a curve: larger ones give confidences of 0 or 1 only, or none at all.
+const MOST_WEIGHT: f64 = 1e3;
+
+impl Calibration {
+    /// Checks that the curves have usable weights.
+    pub fn check(&self) -> Result<(), String> {
+        let weights = [self.joint, self.one_direction, self.token].map(|curve| curve.weights()).concat();
+        match weights.into_iter().find(|weight| weight.is_nan() || weight.abs() > MOST_WEIGHT) {
+            None => Ok(()),
+            Some(weight) => Err(format!(
+                "its calibration has the weight {weight:e}, expected a number within {MOST_WEIGHT}"
+            )),
+        }
+    }
+}
+
 impl Curve {
     /// The decoder's own probability.
     pub const IDENTITY: Self = Self { bias: 0.0, logit: 1.0, length: 0.0 };
@@ -149,6 +165,18 @@ mod tests {
         let found = Curve::fit(&samples);
         for (found, expected) in found.weights().into_iter().zip(truth.weights()) {
             assert!((found - expected).abs() < 0.12, "{found}, expected {expected}");
+        }
+    }
+
+    #[test]
+    fn weights_that_give_no_confidence_are_refused() {
+        let curves = |bias, logit| {
+            let curve = Curve { bias, logit, length: 0.0 };
+            Calibration { joint: Curve::IDENTITY, one_direction: Curve::IDENTITY, token: curve }
+        };
+        assert!(curves(-1e3, 1e3).check().is_ok());
+        for wrong in [1e308, -1.1e3, f64::NAN] {
+            assert!(curves(0.0, wrong).check().unwrap_err().contains("expected a number within 1000"));
         }
     }
 

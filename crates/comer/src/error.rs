@@ -148,6 +148,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same about the model in a file, which is not known where the parts of a model are looked at.
+    pub(crate) fn of(mut self, file: &str) -> Self {
+        if let Self::ModelFile { name, .. } | Self::LanguageModel { name, .. } = &mut self {
+            *name = file.into();
+        }
+        self
+    }
+
     /// Names the file that could not be read.
     pub(crate) fn reading(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { action: "read", path: path.into(), source }

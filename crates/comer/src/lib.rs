@@ -157,6 +157,7 @@ pub mod internal {
         model_file,
         photo,
         position,
+        safetensors,
         search,
         step_decoder,
         token,

@@ -12,7 +12,7 @@ use crate::config::ModelConfig;
 use crate::error::{Error, Result};
 use crate::f16::{f16_to_f32, f32_to_f16};
 use crate::language_model::LanguageModel;
-use crate::safetensors::{self, Place, View};
+use crate::safetensors::{self, Place, View, parse_json, to_json};
 use crate::vocab::Vocab;
 use crate::weights::{Tensor, Weights, tensor_specs};
 
@@ -52,6 +52,8 @@ impl Precision {
     }
 }
 
+/// The name of a model without a file, in messages.
+pub const UNNAMED: &str = "this model";
 const FORMAT: &str = "comer model 1";
 const PARTS: [&str; 4] = ["format", "config", "vocabulary", "provenance"];
 /// The name of the tensor that holds the bytes of a language model's file.
@@ -62,15 +64,9 @@ impl ModelFile {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut file = comer_files::open(path, comer_files::limit::MODEL).map_err(Error::reading(path))?;
-        match file.length().map_err(Error::reading(path))? {
-            Some(length) => read(&mut file, length)
-                .map_err(|reason| Error::ModelFile { name: path.display().to_string(), reason }),
-            None => {
-                let bytes =
-                    comer_files::read_from(file, comer_files::limit::MODEL).map_err(Error::reading(path))?;
-                Self::from_bytes(&path.display().to_string(), &bytes)
-            }
-        }
+        let length = file.length().map_err(Error::reading(path))?;
+        read(&mut file, length)
+            .map_err(|reason| Error::ModelFile { name: path.display().to_string(), reason })
     }
 
     /// The model of the crate `comer-model-crohme`, licensed CC BY-NC-SA 3.0: for non-commercial use.
@@ -86,12 +82,13 @@ impl ModelFile {
 
     /// Reads and checks the bytes of a model file; `name` is used in error messages.
     pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self> {
-        read(&mut &bytes[..], bytes.len()).map_err(|reason| Error::ModelFile { name: name.into(), reason })
+        read(&mut &bytes[..], Some(bytes.len()))
+            .map_err(|reason| Error::ModelFile { name: name.into(), reason })
     }
 
     /// Checks the config, and that the weights are those of the config.
     pub fn validate(&self) -> Result<()> {
-        let wrong = |reason| Error::ModelFile { name: "this model".into(), reason };
+        let wrong = |reason| Error::ModelFile { name: UNNAMED.into(), reason };
         self.config.validate()?;
         if let Some(language_model) = &self.language_model {
             language_model.check_vocab(&self.vocab)?;
@@ -115,7 +112,7 @@ impl ModelFile {
     /// The bytes of this model's file.
     pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
         self.validate()?;
-        let wrong = |reason: String| Error::ModelFile { name: "this model".into(), reason };
+        let wrong = |reason: String| Error::ModelFile { name: UNNAMED.into(), reason };
         let encoded: Vec<(&str, &Tensor, Vec<u8>)> = self
             .weights
             .iter()
@@ -132,12 +129,11 @@ impl ModelFile {
             let view = View { dtype: "U8".into(), shape: vec![bytes.len()], bytes };
             tensors.insert(LANGUAGE_MODEL, view);
         }
-        let json = |value: serde_json::Result<String>| value.map_err(|error| wrong(error.to_string()));
         let mut metadata = BTreeMap::from([
             ("format".to_string(), FORMAT.to_string()),
-            ("config".to_string(), json(serde_json::to_string(&self.config))?),
-            ("vocabulary".to_string(), json(serde_json::to_string(self.vocab.tokens()))?),
-            ("provenance".to_string(), json(serde_json::to_string(&self.provenance))?),
+            ("config".to_string(), to_json("config", &self.config).map_err(wrong)?),
+            ("vocabulary".to_string(), to_json("vocabulary", self.vocab.tokens()).map_err(wrong)?),
+            ("provenance".to_string(), to_json("provenance", &self.provenance).map_err(wrong)?),
         ]);
         let hashes: Vec<Hasher> = tensors.iter().map(|(name, view)| hash_of_tensor(name, view)).collect();
         metadata.insert("checksum".to_string(), checksum(&metadata, hashes.iter()));
@@ -147,20 +143,21 @@ impl ModelFile {
     /// Writes the model beside `path` and renames it, so that `path` is never half written.
     pub fn save(&self, path: impl AsRef<Path>, precision: Precision) -> Result<()> {
         let path = path.as_ref();
-        comer_files::write_atomic(path, &self.to_bytes(precision)?).map_err(Error::writing(path))
+        let bytes = self.to_bytes(precision).map_err(|error| error.of(&path.display().to_string()))?;
+        comer_files::write_atomic(path, &bytes).map_err(Error::writing(path))
     }
 }
 
-/// Reads a file of `length` bytes, one tensor at a time: its bytes are hashed and widened while they are in the cache.
-fn read(reader: &mut impl Read, length: usize) -> Result<ModelFile, String> {
+/// Reads a file, one tensor at a time: its bytes are hashed and widened while they are in the cache. A pipe has no length.
+fn read(reader: &mut impl Read, length: Option<usize>) -> Result<ModelFile, String> {
     let header = safetensors::read_header(reader, length)?;
     let part = |key: &str| header.metadata.get(key).ok_or_else(|| format!("its metadata lacks {key:?}"));
     if part("format")? != FORMAT {
         return Err(format!("its format is {:?}, expected {FORMAT:?}", part("format")?));
     }
-    let config: ModelConfig = parse("config", part("config")?)?;
-    let tokens: Vec<String> = parse("vocabulary", part("vocabulary")?)?;
-    let provenance: Provenance = parse("provenance", part("provenance")?)?;
+    let config: ModelConfig = parse_json("config", part("config")?)?;
+    let tokens: Vec<String> = parse_json("vocabulary", part("vocabulary")?)?;
+    let provenance: Provenance = parse_json("provenance", part("provenance")?)?;
     config.validate().map_err(|error| error.to_string())?;
     let vocab = Vocab::new(tokens).map_err(|error| error.to_string())?;
 
@@ -169,8 +166,7 @@ fn read(reader: &mut impl Read, length: usize) -> Result<ModelFile, String> {
     let (mut weights, mut language_model, mut hashes) = (Weights::new(), None, BTreeMap::new());
     let mut bytes = Vec::new();
     for Place { name, dtype, shape, bytes: place } in &header.tensors {
-        bytes.resize(place.len(), 0);
-        reader.read_exact(&mut bytes).map_err(|error| format!("tensor {name}: {error}"))?;
+        read_tensor(reader, place.len(), &mut bytes).map_err(|error| format!("tensor {name}: {error}"))?;
         let view = View { dtype: dtype.clone(), shape: shape.clone(), bytes: &bytes };
         hashes.insert(name, hash_of_tensor(name, &view));
         if name == LANGUAGE_MODEL {
@@ -181,6 +177,9 @@ fn read(reader: &mut impl Read, length: usize) -> Result<ModelFile, String> {
             decode(&view).ok_or_else(|| format!("tensor {name} has dtype {dtype}, expected F32 or F16"))?;
         check_finite(name, &data)?;
         weights.insert(name.clone(), Tensor { shape: shape.clone(), data });
+    }
+    if reader.read(&mut [0]).map_err(|error| error.to_string())? != 0 {
+        return Err("something follows its last tensor, expected its end".into());
     }
     if part("checksum")? != &checksum(&header.metadata, hashes.values()) {
         return Err("its checksum does not match its content: the file was damaged or edited".into());
@@ -193,8 +192,16 @@ fn read(reader: &mut impl Read, length: usize) -> Result<ModelFile, String> {
     Ok(ModelFile { config, vocab, provenance, weights, language_model })
 }
 
-fn parse<T: serde::de::DeserializeOwned>(key: &str, text: &str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|error| format!("its {key} does not parse: {error}"))
+/// Reads `length` bytes. A pipe may promise more than it has, so that memory is taken as it comes.
+fn read_tensor(reader: &mut impl Read, length: usize, bytes: &mut Vec<u8>) -> std::io::Result<()> {
+    const PIECE: usize = 16 << 20;
+    bytes.clear();
+    while bytes.len() < length {
+        let start = bytes.len();
+        bytes.resize(length.min(start + PIECE), 0);
+        reader.read_exact(&mut bytes[start..])?;
+    }
+    Ok(())
 }
 
 fn check_shapes(

@@ -14,7 +14,7 @@ use crate::grammar::Grammar;
 use crate::input::Input;
 use crate::language_model::LanguageModel;
 use crate::latex;
-use crate::model_file::{ModelFile, Provenance};
+use crate::model_file::{ModelFile, Provenance, UNNAMED};
 use crate::options::RecognizeOptions;
 use crate::recognition::{Candidate, Recognition};
 use crate::search::{self, Answer};
@@ -24,6 +24,8 @@ use crate::weights::parameter_count;
 
 /// A model that is ready to recognise. Share one between threads by reference or in an `Arc`.
 pub struct Recognizer {
+    /// Its file, for messages.
+    name: String,
     config: ModelConfig,
     vocab: Vocab,
     provenance: Provenance,
@@ -46,29 +48,41 @@ const _: () = {
 impl Recognizer {
     /// Opens a model file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::new(ModelFile::open(path)?)
+        let path = path.as_ref();
+        Self::named(&path.display().to_string(), ModelFile::open(path)?)
     }
 
     /// Loads the bytes of a model file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Self::new(ModelFile::from_bytes("model", bytes)?)
+        Self::named("model", ModelFile::from_bytes("model", bytes)?)
     }
 
     /// Loads the model of the crate `comer-model-crohme`, which is licensed CC BY-NC-SA 3.0: for non-commercial use.
     #[cfg(feature = "bundled")]
     pub fn bundled() -> Result<Self> {
-        Self::new(ModelFile::bundled()?)
+        Self::named("the bundled model", ModelFile::bundled()?)
     }
 
     /// Prepares a model.
     #[doc(hidden)]
     pub fn new(model: ModelFile) -> Result<Self> {
+        Self::named(UNNAMED, model)
+    }
+
+    /// Prepares a model whose file has this name.
+    #[doc(hidden)]
+    pub fn named(name: &str, model: ModelFile) -> Result<Self> {
+        Self::prepared(name, model).map_err(|error| error.of(name))
+    }
+
+    fn prepared(name: &str, model: ModelFile) -> Result<Self> {
         model.validate()?;
         let (encoder, decoder) = rayon::join(
             || Encoder::new(&model.config, &model.weights),
             || AnyDecoder::new(&model.config, model.vocab.len(), &model.weights),
         );
         Ok(Self {
+            name: name.into(),
             encoder,
             decoder: decoder?,
             grammar: Grammar::new(&model.vocab),
@@ -82,8 +96,9 @@ impl Recognizer {
 
     /// Uses the language model of a file from now on. It has to be for the vocabulary of the model.
     pub fn load_language_model(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
         let language_model = LanguageModel::open(path)?;
-        language_model.check_vocab(&self.vocab)?;
+        language_model.check_vocab(&self.vocab).map_err(|error| error.of(&path.display().to_string()))?;
         self.language_model = Some(language_model);
         Ok(())
     }
@@ -170,7 +185,7 @@ impl Recognizer {
         if !best.score.is_finite() {
             let reason =
                 format!("its output is {}, expected finite numbers: its weights are damaged", best.score);
-            return Err(Error::ModelFile { name: "this model".into(), reason });
+            return Err(Error::ModelFile { name: self.name.clone(), reason });
         }
         let alignment = match options.alignment {
             AlignmentDetail::None => None,
@@ -226,10 +241,11 @@ impl Recognizer {
 /// The calibration of a model, if its file has one.
 fn calibration(model: &ModelFile) -> Result<Option<Calibration>> {
     let Some(value) = model.provenance.get(calibration::KEY) else { return Ok(None) };
-    serde_json::from_value(value.clone()).map(Some).map_err(|error| Error::ModelFile {
-        name: "this model".into(),
-        reason: format!("its calibration does not parse: {error}"),
-    })
+    let wrong = |reason| Error::ModelFile { name: UNNAMED.into(), reason };
+    let calibration: Calibration = serde_json::from_value(value.clone())
+        .map_err(|error| wrong(format!("its calibration does not parse: {error}")))?;
+    calibration.check().map_err(wrong)?;
+    Ok(Some(calibration))
 }
 
 impl fmt::Debug for Recognizer {

@@ -4,13 +4,18 @@
 //! `safetensors` checks it in the tests.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Read;
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use comer_files::limit;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
-/// Longest header that is read.
-const MOST_HEADER: usize = 100_000_000;
+/// Longest header that is read, because it takes more memory than its bytes; that of the bundled model has 57 kB.
+const MOST_HEADER: usize = 4 << 20;
+/// Most bytes of JSON in the metadata.
+const MOST_JSON: usize = 1 << 19;
 /// Bytes before the header, which hold its length.
 const LENGTH: usize = 8;
 
@@ -41,12 +46,42 @@ struct Entry {
     data_offsets: (usize, usize),
 }
 
-#[derive(Serialize, Deserialize)]
+const METADATA: &str = "__metadata__";
+
+#[derive(Default, Serialize)]
 struct Header {
-    #[serde(rename = "__metadata__", default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(rename = "__metadata__", skip_serializing_if = "BTreeMap::is_empty")]
     metadata: BTreeMap<String, String>,
     #[serde(flatten)]
     tensors: BTreeMap<String, Entry>,
+}
+
+/// Entry by entry: what serde derives for a flattened map buffers the whole header in a form that takes thirty times its bytes.
+impl<'de> Deserialize<'de> for Header {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Header;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+                formatter.write_str("an object of tensors")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Header, A::Error> {
+                let mut header = Header::default();
+                while let Some(name) = entries.next_key::<String>()? {
+                    match name.as_str() {
+                        METADATA => header.metadata = entries.next_value()?,
+                        _ => drop(header.tensors.insert(name, entries.next_value()?)),
+                    }
+                }
+                Ok(header)
+            }
+        }
+
+        deserializer.deserialize_map(Entries)
+    }
 }
 
 /// The bytes of an element, for the types that are known here.
@@ -64,7 +99,7 @@ fn element_size(dtype: &str) -> Option<usize> {
 /// it.
 pub fn read(bytes: &[u8]) -> Result<File<'_>, String> {
     let mut reader = bytes;
-    let header = read_header(&mut reader, bytes.len())?;
+    let header = read_header(&mut reader, Some(bytes.len()))?;
     let views = header.tensors.into_iter().map(|Place { name, dtype, shape, bytes }| {
         let bytes = &reader[bytes];
         (name, View { dtype, shape, bytes })
@@ -82,30 +117,41 @@ pub struct FileHeader {
 
 /// A tensor that has not been read yet.
 pub struct Place {
+    /// Its name.
     pub name: String,
+    /// The name of the element type.
     pub dtype: String,
+    /// The length of each dimension.
     pub shape: Vec<usize>,
     /// Where it is after the header.
     pub bytes: Range<usize>,
 }
 
-/// Reads the header of a file of `length` bytes; after it, `reader` is at the first tensor.
-pub fn read_header(reader: &mut impl Read, length: usize) -> Result<FileHeader, String> {
+/// Reads the header of a file; after it, `reader` is at the first tensor. A pipe has no `length`: its tensors say how much they
+/// are, and what follows them is not looked at.
+pub fn read_header(reader: &mut impl Read, length: Option<usize>) -> Result<FileHeader, String> {
     let expected = "expected safetensors";
     let failed = |error: std::io::Error| format!("{error}; {expected}");
-    let after =
-        length.checked_sub(LENGTH).ok_or_else(|| format!("the file has {length} bytes; {expected}"))?;
+    let most = usize::try_from(limit::MODEL).unwrap_or(usize::MAX);
+    let after = length.unwrap_or(most);
+    let after = after.checked_sub(LENGTH).ok_or_else(|| format!("the file has {after} bytes; {expected}"))?;
     let mut size = [0; LENGTH];
     reader.read_exact(&mut size).map_err(failed)?;
     let size = usize::try_from(u64::from_le_bytes(size)).unwrap_or(usize::MAX);
     if size > after.min(MOST_HEADER) {
-        return Err(format!("the header has {size} bytes, but the file {length}; {expected}"));
+        let found = length.map_or(String::new(), |length| format!(", and the file {length}"));
+        return Err(format!("the header has {size} bytes{found}; {expected} with at most {MOST_HEADER}"));
     }
     let mut header = vec![0; size];
     reader.read_exact(&mut header).map_err(failed)?;
     let header: Header =
         serde_json::from_slice(&header).map_err(|error| format!("invalid header: {error}; {expected}"))?;
-    let data = after - size;
+    let data = match length {
+        Some(_) => after - size,
+        None => {
+            header.tensors.values().map(|entry| entry.data_offsets.1).max().unwrap_or(0).min(after - size)
+        }
+    };
     let mut tensors = Vec::with_capacity(header.tensors.len());
     for (name, Entry { dtype, shape, data_offsets: (start, end) }) in header.tensors {
         let wanted =
@@ -152,6 +198,26 @@ pub fn write(metadata: BTreeMap<String, String>, tensors: &BTreeMap<&str, View>)
     Ok(file)
 }
 
+/// Parses JSON of the metadata. Some of it may be anything, and takes eighty times its bytes in memory.
+pub fn parse_json<T: DeserializeOwned>(key: &str, text: &str) -> Result<T, String> {
+    check_json(key, text)?;
+    serde_json::from_str(text).map_err(|error| format!("its {key} does not parse: {error}"))
+}
+
+/// Writes JSON for the metadata, if [`parse_json`] will read it.
+pub fn to_json(key: &str, value: &(impl Serialize + ?Sized)) -> Result<String, String> {
+    let text =
+        serde_json::to_string(value).map_err(|error| format!("its {key} cannot be written: {error}"))?;
+    check_json(key, &text).map(|()| text)
+}
+
+fn check_json(key: &str, text: &str) -> Result<(), String> {
+    match text.len() <= MOST_JSON {
+        true => Ok(()),
+        false => Err(format!("its {key} has {} bytes, expected at most {MOST_JSON}", text.len())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,12 +255,28 @@ mod tests {
     }
 
     #[test]
+    fn a_pipe_is_read_as_far_as_its_tensors_go() {
+        let whole = file(r#"{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}"#, b"12");
+        for after in [&b""[..], b"more"] {
+            let bytes = [&whole, after].concat();
+            let mut reader = &bytes[..];
+            let header = read_header(&mut reader, None).unwrap();
+            assert_eq!((header.tensors[0].bytes.clone(), reader), (0..2, &[b"12", after].concat()[..]));
+        }
+        let huge = r#"{"a":{"dtype":"U8","shape":[1099511627776],"data_offsets":[0,1099511627776]}}"#;
+        let reason = read_header(&mut &file(huge, b"")[..], None).err().unwrap();
+        assert!(reason.contains("does not fit"), "{reason}");
+    }
+
+    #[test]
     fn malformed_files_are_errors() {
         let entry = |text: &str| format!(r#"{{"a":{{{text}}}}}"#);
         for (bytes, expected) in [
             (vec![], "0 bytes"),
             (u64::MAX.to_le_bytes().to_vec(), "expected safetensors"),
             (file("{", b""), "invalid header"),
+            (file(r#"{"a":7}"#, b""), "invalid header"),
+            (file(&" ".repeat(MOST_HEADER + 1), b""), "the header has 4194305 bytes"),
             (file(&entry(r#""dtype":"F32","shape":[1],"data_offsets":[0,4]"#), b"123"), "does not fit"),
             (file(&entry(r#""dtype":"F32","shape":[1],"data_offsets":[4,0]"#), b"1234"), "does not fit"),
             (file(&entry(r#""dtype":"F32","shape":[2],"data_offsets":[0,4]"#), b"1234"), "does not fit"),

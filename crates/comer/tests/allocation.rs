@@ -1,43 +1,18 @@
 //! Hostile files cost little memory: the readers' peak allocation is counted.
-#![allow(unsafe_code, reason = "a counting allocator has to be one")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Cursor, Write};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use comer::internal::ModelFile;
+use comer::Ink;
 use comer::internal::checkpoint::StateDict;
 use comer::internal::dataset::Dataset;
-
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is handed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        PEAK.fetch_max(NOW.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
-        // SAFETY: the caller keeps to the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller keeps to the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use comer::internal::language_model::{LanguageModel, Ngrams};
+use comer::internal::{ModelFile, Precision, photo};
+use comer_eval::files::{read_predictions, read_truths};
+use comer_eval::{Dialect, LabelGraph};
+use comer_testing::allocation::{Counting, ROOM, assert_bounded, peak};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-fn peak(read: impl FnOnce()) -> usize {
-    let before = NOW.load(Relaxed);
-    PEAK.store(before, Relaxed);
-    read();
-    PEAK.load(Relaxed) - before
-}
 
 /// One test, so that no other thread allocates in between.
 #[test]
@@ -62,16 +37,179 @@ fn hostile_files_cost_no_more_than_their_size_class() {
 
     for (name, pickle) in hostile_pickles() {
         let bytes = zip_of(&[("a/data.pkl", &pickle)]);
-        let used = peak(|| drop(StateDict::from_bytes(&bytes)));
-        assert!(used < 16 * bytes.len() + ROOM, "{used} bytes for {name}, a checkpoint of {}", bytes.len());
+        assert_bounded(name, bytes.len(), || drop(StateDict::from_bytes(&bytes)));
     }
     check_shared_storages();
     check_data_set();
     check_captions();
+    check_ink();
+    check_model_headers();
+    check_ngrams();
+    check_graphs_and_predictions();
+    check_pictures();
 }
 
-/// What every reader may use beside 16 times its input.
-const ROOM: usize = 64 << 20;
+/// The same text as often as it fits into a list of `size` bytes.
+fn list(item: &str, size: usize) -> String {
+    format!("[{}{item}]", format!("{item},").repeat(size / (item.len() + 1)))
+}
+
+fn check_ink() {
+    let points = |item| format!("[{}]", list(item, 4 << 20));
+    for text in [
+        list(r#"{"":0}"#, 2 << 20),
+        list(r#"{"x":1}"#, 4 << 20),
+        list(r#"{"x":[1]}"#, 4 << 20),
+        list("[[]]", 4 << 20),
+        list("\"\"", 3 << 20),
+        points("[1]"),
+        points("{}"),
+        points("[]"),
+        format!(r#"{{"latex":"{}"}}"#, "a".repeat(4 << 20)),
+        format!(r#"{{"{}":0}}"#, "a".repeat(4 << 20)),
+    ] {
+        assert_bounded(&format!("strokes like {text:.20}"), text.len(), || {
+            Ink::from_json(text.as_bytes()).unwrap_err();
+        });
+    }
+    for item in [
+        "<a/>",
+        "<trace>1 1</trace>",
+        "<trace/>",
+        "<annotation/>",
+        "<traceGroup/>",
+        "<trace id='a'>1 1</trace>",
+    ] {
+        let text = format!("<ink>{}</ink>", item.repeat((4 << 20) / item.len()));
+        assert_bounded(item, text.len(), || drop(Ink::from_inkml(text.as_bytes())));
+    }
+    let text = format!("<ink><trace>{}1 1</trace></ink>", "1 1,".repeat(1 << 20));
+    assert_bounded("a trace", text.len(), || drop(Ink::from_inkml(text.as_bytes())));
+}
+
+/// Headers of many entries, and metadata that is a tree of many small objects.
+fn check_model_headers() {
+    let header = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    let entries = |count: usize| {
+        let entry = |i: usize| format!(r#""{i:x}":{{"dtype":"U8","shape":[],"data_offsets":[0,0]}}"#);
+        header(&format!("{{{}}}", (0..count).map(entry).collect::<Vec<_>>().join(",")))
+    };
+    let texts = |count: usize| {
+        let entry = |i: usize| format!(r#""{i:x}":"""#);
+        let entries = (0..count).map(entry).collect::<Vec<_>>().join(",");
+        header(&format!(r#"{{"__metadata__":{{{entries}}}}}"#))
+    };
+    let tree = list(r#"{"":0}"#, 2 << 20);
+    let of_tree = |text: &str| {
+        let mut model = comer_testing::golden_model("fusion");
+        model.provenance.insert("a".into(), serde_json::from_str(text).unwrap());
+        model.to_bytes(Precision::F32)
+    };
+    assert!(of_tree(&tree).unwrap_err().to_string().contains("its provenance has"));
+    let small = of_tree(&list(r#"{"":0}"#, 500_000)).unwrap();
+    assert_bounded("a model with a tree", small.len(), || drop(ModelFile::from_bytes("a", &small).unwrap()));
+    let escaped = serde_json::to_string(&format!(r#"{{"a":{tree}}}"#)).unwrap();
+    let keys = ["format", "config", "vocabulary", "provenance"];
+    let parts = ["\"comer model 1\"", "\"{}\"", "\"[\\\"x\\\"]\"", &escaped];
+    let metadata: Vec<String> = keys.iter().zip(parts).map(|(key, part)| format!("{key:?}:{part}")).collect();
+    let of_tree = header(&format!(r#"{{"__metadata__":{{{}}}}}"#, metadata.join(",")));
+    for (name, bytes) in [
+        ("many tensors", entries(80_000)),
+        ("more tensors", entries(450_000)),
+        ("many texts", texts(350_000)),
+        ("a tree", of_tree),
+    ] {
+        assert_bounded(name, bytes.len(), || drop(ModelFile::from_bytes("a", &bytes).unwrap_err()));
+        assert_bounded(name, bytes.len(), || drop(LanguageModel::from_bytes("a", &bytes).unwrap_err()));
+        assert_bounded(name, bytes.len(), || drop(StateDict::from_bytes(&bytes)));
+    }
+    let checkpoint = header(&format!(r#"{{"__metadata__":{{"config":{escaped}}}}}"#));
+    assert_bounded("a config", checkpoint.len(), || drop(StateDict::from_bytes(&checkpoint)));
+}
+
+/// As many n-grams as fit, in two bytes each, and fewer than a file says.
+fn check_ngrams() {
+    let head = |order: u8, count: u32| {
+        let ends = [-1f32, -0.5].map(f32::to_le_bytes).concat();
+        [&[order][..], &ends, &count.to_le_bytes()].concat()
+    };
+    let nodes = 5_000_000;
+    let bytes = [head(1, nodes), vec![1; 2 * nodes as usize]].concat();
+    let used = peak(|| drop(Ngrams::from_bytes(100, 1, &bytes).unwrap_err()));
+    assert!(used > 3 * bytes.len() && used < 8 * bytes.len(), "{used} bytes for n-grams of {}", bytes.len());
+    let bytes = [head(1, u32::MAX), vec![1; 1000]].concat();
+    let used = peak(|| assert_eq!(Ngrams::from_bytes(100, 1, &bytes).unwrap_err(), "it ends too early"));
+    assert!(used < 100_000, "{used} bytes for n-grams of {}", bytes.len());
+}
+
+/// Small zips of label graphs and predictions that unpack to long paths, lines, commas and formulas.
+fn check_graphs_and_predictions() {
+    let folder = tempfile::tempdir().unwrap();
+    let deflated = |name: &str, text: &str, count: usize| {
+        let path = folder.path().join("a.zip");
+        let mut zip = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+        for number in 0..count {
+            zip.start_file(format!("{number}{name}"), zip::write::SimpleFileOptions::default()).unwrap();
+            zip.write_all(text.as_bytes()).unwrap();
+        }
+        zip.finish().unwrap();
+        let size = std::fs::metadata(&path).unwrap().len() as usize;
+        (path, size)
+    };
+    let lines = |line: &dyn Fn(usize) -> String| (0..20_000).map(line).collect::<String>();
+    let graphs = [
+        (format!("O,1,x,1,O{}", "R".repeat(1_000_000)), 1),
+        (format!("O,1,x,1,O{}", "R".repeat(9_000)), 400),
+        (",".repeat(15 << 20), 1),
+        (",".repeat(1_000_000), 10),
+        (lines(&|i| format!("O,{i},{i},1,O\n")), 40),
+        (lines(&|i| format!("O,{i},x,1,OR{}\n", "R".repeat(i % 30))), 40),
+        (format!("O,1,x,1,O\nO,2,x,1,OR\n{}", lines(&|i| format!("R,1,2,{i},1\n"))), 40),
+    ];
+    for (text, count) in graphs {
+        let (path, size) = deflated(".lg", &text, count);
+        assert_bounded(&format!("graphs like {text:.20}"), size, || drop(read_truths(&path, None)));
+    }
+    for (text, count) in
+        [("\n".repeat(15 << 20), 1), ("\n".repeat(1_000_000), 10), ("x ".repeat(500_000), 15)]
+    {
+        let (path, size) = deflated(".txt", &text, count);
+        assert_bounded(&format!("predictions like {text:.5}"), size, || drop(read_predictions(&path)));
+    }
+    for formula in ["x ".repeat(32_000), "x ".repeat(500_000), "x _ { ".repeat(9_000), "{ } ".repeat(16_000)]
+    {
+        assert_bounded("a formula", formula.len(), || {
+            drop(LabelGraph::from_latex(&formula, Dialect::Official))
+        });
+    }
+    let table = folder.path().join("predictions.tsv");
+    for line in ["a\n", "a\t\n", "a\tx\n", "a b\n", "\n"] {
+        let text = line.repeat(100_000);
+        std::fs::write(&table, &text).unwrap();
+        assert_bounded(line, text.len(), || drop(read_predictions(&table)));
+    }
+}
+
+/// Decoded pixels take at most 256 MiB, and their grey levels a few bytes for each.
+fn check_pictures() {
+    let encoded = |picture: image::DynamicImage| {
+        let mut bytes = Cursor::new(Vec::new());
+        picture.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
+        bytes.into_inner()
+    };
+    let (width, height) = (3_000u32, 2_750);
+    for (name, picture, most) in [
+        ("RGBA", image::DynamicImage::new_rgba8(width, height), 6),
+        ("RGB", image::DynamicImage::new_rgb8(width, height), 5),
+        ("grey with alpha", image::DynamicImage::new_luma_a8(width, height), 6),
+        ("deep grey", image::DynamicImage::new_luma16(width, height), 5),
+    ] {
+        let bytes = encoded(picture);
+        let used = peak(|| drop(photo::decode(&bytes).unwrap()));
+        let pixels = (width * height) as usize;
+        assert!(used < most * pixels + (2 << 20), "{used} bytes for {pixels} pixels of {name}");
+    }
+}
 
 fn hostile_pickles() -> Vec<(&'static str, Vec<u8>)> {
     let text = |text: &[u8]| [b"X", &(text.len() as u32).to_le_bytes()[..], text].concat();

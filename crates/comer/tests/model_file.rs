@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use comer::Error;
 use comer::internal::language_model::{LanguageModel, Ngrams, Recurrence};
 use comer::internal::weights::tensor_specs;
 use comer::internal::{Coverage, ModelConfig, ModelFile, Precision, Vocab};
+use comer::{Error, Recognizer};
 use comer_testing::golden_model;
 use proptest::prelude::*;
 use safetensors::tensor::TensorView;
@@ -222,6 +222,10 @@ fn files_whose_parts_do_not_fit_are_refused_by_name() {
         (change("config", r#"{"d_model": 18446744073709551615}"#), &["d_model", "18446744073709551615"]),
         (change("vocabulary", r#"["x", "x"]"#), &["\"x\""]),
         (change("provenance", "7"), &["provenance does not parse"]),
+        (
+            rewrite(|parts| drop(parts.insert("provenance".into(), " ".repeat(600_000))), keep, None),
+            &["provenance has 600000 bytes", "at most 524288"],
+        ),
         (change("checksum", "00000000"), &["checksum"]),
         (rewrite(|parts| drop(parts.remove("vocabulary")), keep, None), &["lacks \"vocabulary\""]),
         (only("decoder.output.bias", Dtype::F32, &[]), &["decoder.output.bias", "missing", "[5]"]),
@@ -257,6 +261,65 @@ fn hostile_sizes_are_refused_before_anything_is_allocated() {
     ] {
         reason(&bytes);
     }
+}
+
+#[test]
+fn errors_name_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    let named = |error: Error| {
+        let message = error.to_string();
+        assert!(
+            message.contains(&path.display().to_string()) && !message.contains("this model"),
+            "{message}"
+        );
+        message
+    };
+    let mut model = golden_model("fusion");
+    let curve = json!({ "bias": 1e308, "logit": -1e308, "length": 0.0 });
+    let calibration = json!({ "joint": curve, "one_direction": curve, "token": curve });
+    for (calibration, expected) in
+        [(json!(7), "does not parse"), (calibration, "expected a number within 1000")]
+    {
+        model.provenance.insert("calibration".into(), calibration);
+        model.save(&path, Precision::F32).unwrap();
+        let message = named(Recognizer::open(&path).unwrap_err());
+        assert!(message.contains("its calibration") && message.contains(expected), "{message}");
+    }
+    // The logits of such weights are no numbers.
+    let mut damaged = golden_model("fusion");
+    let output = damaged.weights.get_mut("decoder.output.weight").unwrap();
+    output.data.iter_mut().enumerate().for_each(|(at, x)| *x = if at % 2 == 0 { 3e38 } else { -3e38 });
+    damaged.save(&path, Precision::F32).unwrap();
+    let ink = comer::Ink::from_json(b"[[[0, 0], [20, 20]], [[20, 0], [0, 20]]]").unwrap();
+    let input = comer::Input::from_ink(ink).unwrap();
+    let message = named(Recognizer::open(&path).unwrap().recognize(&input).unwrap_err());
+    assert!(message.contains("its weights are damaged"), "{message}");
+    let message = named(damaged.save(&path, Precision::F16).unwrap_err());
+    assert!(message.contains("does not fit into 16 bits"), "{message}");
+    let mut model = golden_model("fusion");
+    let text = json!("a".repeat(1 << 20));
+    model.provenance.insert("text".into(), text);
+    assert!(named(model.save(&path, Precision::F32).unwrap_err()).contains("its provenance has"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_model_is_read_from_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let read = |bytes: Vec<u8>| {
+        let own = pipe.clone();
+        let writer = std::thread::spawn(move || std::fs::write(own, bytes));
+        let read = ModelFile::open(&pipe).map_err(|error| error.to_string());
+        let _ = writer.join();
+        read
+    };
+    let bytes = smallest().to_bytes(Precision::F32).unwrap();
+    assert_eq!(read(bytes.clone()).unwrap(), smallest());
+    assert!(read([&bytes[..], b"more"].concat()).unwrap_err().contains("something follows its last tensor"));
+    assert!(read(bytes[..bytes.len() - 1].to_vec()).unwrap_err().contains("tensor"));
 }
 
 proptest! {

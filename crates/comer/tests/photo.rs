@@ -157,6 +157,30 @@ fn the_work_of_cleaning_is_bounded_by_the_pixels() {
     }
 }
 
+/// As the fuzz target `clean`, for some tiles.
+#[test]
+fn the_work_of_repeated_tiles_is_bounded() {
+    let mut random = comer_testing::Random(5);
+    let mut uniform = |most: usize| (random.uniform() * most as f32) as usize;
+    for turn in 0..60 {
+        let (columns, rows) = (1 + uniform(255), 1 + uniform(60));
+        let share = 2 + uniform(30);
+        let level = |_| if uniform(share) == 0 { 30 } else { 220 + (turn % 2 * uniform(36)) as u8 };
+        let tile: Vec<u8> = (0..columns * rows).map(level).collect();
+        let level = |at: usize| tile[at / 400 % rows * columns + at % 400 % columns];
+        let grey = Grey { width: 400, height: 300, levels: (0..400 * 300).map(level).collect() };
+        let unlimited = || Ok(());
+        let work = photo::Work::new(&unlimited);
+        let _ = photo::clean_all(&grey, &CLEANING, &work);
+        let each = work.spent() / (400 * 300);
+        assert!(each < MOST_TILE_WORK, "tile of {columns} x {rows}: {each} visits of each pixel");
+    }
+}
+
+/// Visits of pixels for each pixel of an image of 400 x 300, which is enlarged before it is cleaned. These
+/// tiles take up to 1300.
+const MOST_TILE_WORK: u64 = 4_000;
+
 #[test]
 fn cleaning_stops_where_it_is_interrupted() {
     for (name, grey) in patterns() {

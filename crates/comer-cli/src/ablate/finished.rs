@@ -45,7 +45,7 @@ pub fn write(
 /// The record of a run; none if it has not finished.
 pub fn read(folder: &Path, recipe: &Recipe) -> Result<Option<RunResult>> {
     let path = folder.join(RESULT);
-    let text = match comer_files::read_text(&path) {
+    let text = match comer_files::read_text(&path, comer_files::limit::TEXT) {
         Err(reason) if reason.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         text => text.with_context(|| path.display().to_string())?,
     };

@@ -1,6 +1,6 @@
 //! `comer data export`: draws a stroke set as images with captions in CROHME's layout.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -94,6 +94,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// A file name for each record: its id without separators, with a number if the name is taken.
 fn unique_names(records: &[Record]) -> Vec<String> {
     let mut taken = HashSet::new();
+    // The number to try next for each id, because a set may have one id many times.
+    let mut numbers = HashMap::new();
     let name = |record: &Record| {
         let plain: String = record
             .id
@@ -101,11 +103,14 @@ fn unique_names(records: &[Record]) -> Vec<String> {
             .map(|c| if c.is_control() || ['/', '\\', ':'].contains(&c) { '-' } else { c })
             .collect();
         let base = plain.trim_start_matches('.').to_string();
-        let numbered = (2..).map(|number| format!("{base}-{number}"));
-        std::iter::once(base.clone())
-            .chain(numbered)
-            .find(|name| !name.is_empty() && taken.insert(name.clone()))
-            .expect("there are infinitely many numbers")
+        let next = numbers.entry(base.clone()).or_insert(1);
+        loop {
+            let name = if *next == 1 { base.clone() } else { format!("{base}-{next}") };
+            *next += 1;
+            if !name.is_empty() && taken.insert(name.clone()) {
+                return name;
+            }
+        }
     };
     records.iter().map(name).collect()
 }
@@ -134,6 +139,9 @@ mod tests {
         };
         let records = ["a", "../a", "a", "", "a-2", "b/c"].map(record);
         assert_eq!(unique_names(&records), ["a", "-a", "a-2", "-2", "a-2-2", "b-c"]);
+        // As many as a set may have, in linear time.
+        let same = vec![record("a"); 100_000];
+        assert_eq!(unique_names(&same)[99_999], "a-100000");
         assert!(draw(&records[0]).unwrap().starts_with(b"\x89PNG"));
         assert!(draw(&Record { strokes: vec![vec![1]], ..record("x") }).is_err());
     }

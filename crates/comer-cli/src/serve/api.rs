@@ -72,7 +72,8 @@ pub async fn recognize(
     request::check_type(&parts.headers)?;
     let received = receive(&parts, body, state.limits.body, &state.limits, &state.body_quota).await?;
     let upload = request::upload(&parts.headers, received.bytes.clone()).await?;
-    queued(&state, received, move |state, stop| respond(state, &upload, &wanted, stop)).await
+    let deadline = Instant::now() + state.limits.work_time;
+    queued(&state, received, deadline, move |state, stop| respond(state, &upload, &wanted, stop)).await
 }
 
 /// The query parameters.
@@ -88,9 +89,9 @@ pub fn wanted(
 async fn queued<T: Send + 'static>(
     state: &Arc<State>,
     body: impl Send + 'static,
+    deadline: Instant,
     work: impl FnOnce(&State, &Stop) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let deadline = Instant::now() + state.limits.work_time;
     let own = state.clone();
     let work = move |stop: &Stop| {
         let result = work(&own, stop);
@@ -117,15 +118,16 @@ async fn queued<T: Send + 'static>(
     }
 }
 
-/// The answer to one item of a batch.
+/// The answer to one item of a batch, by the deadline of the batch.
 pub async fn answer_to(
     state: &Arc<State>,
     upload: Upload,
     wanted: Wanted,
     body: impl Send + 'static,
+    deadline: Instant,
 ) -> Result<Value, Problem> {
     let work = move |state: &State, stop: &Stop| timed_answer(&read(state, &upload, &wanted, stop)?, &wanted);
-    queued(state, body, work).await
+    queued(state, body, deadline, work).await
 }
 
 /// The CPU-bound part of a request, without the response.

@@ -1,13 +1,18 @@
 //! `POST /api/recognize/batch`: several pictures or inks in one request, answered in order.
 
+use std::fmt;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State as Shared};
 use axum::http::Response;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde::de::{Deserializer as _, IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Deserializer, Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::api::{self, Pairs};
 use super::body::receive;
@@ -29,27 +34,30 @@ pub async fn recognize(
     let kind = request::batch_type(&parts.headers)?;
     let received =
         Arc::new(receive(&parts, body, state.limits.body, &state.limits, &state.body_quota).await?);
-    let items = match kind {
-        Kind::Json => json_items(&received.bytes)?,
-        _ => request::parts(&parts.headers, received.bytes.clone()).await?.into_iter().map(Ok).collect(),
+    let most = state.limits.batch;
+    let (items, count) = match kind {
+        Kind::Json => json_items(&received.bytes, most)?,
+        _ => {
+            let items = request::parts(&parts.headers, received.bytes.clone()).await?;
+            let count = items.len();
+            (items, count)
+        }
     };
-    if items.is_empty() || items.len() > state.limits.batch {
-        let most = state.limits.batch;
-        let detail = format!("there are {} items, expected 1 to {most}", items.len());
-        return Err(if items.is_empty() { Problem::bad_request(detail) } else { Problem::too_large(detail) });
+    if !(1..=most).contains(&count) {
+        let detail = format!("there are {count} items, expected 1 to {most}");
+        return Err(if count == 0 { Problem::bad_request(detail) } else { Problem::too_large(detail) });
     }
+    // One for the whole batch.
+    let deadline = Instant::now() + state.limits.work_time;
     let mut results = vec![Value::Null; items.len()];
     // As many as there are cores, so that a batch does not fill the queue. Dropped tasks are cancelled.
     let cores = Arc::new(Semaphore::new(state.queue.threads()));
     let mut tasks = JoinSet::new();
-    for (number, item) in items.into_iter().enumerate() {
+    for (number, upload) in items.into_iter().enumerate() {
         let Ok(core) = cores.clone().acquire_owned().await else { break };
         let (state, wanted, received) = (state.clone(), wanted.clone(), received.clone());
         tasks.spawn(async move {
-            let result = match item {
-                Ok(upload) => api::answer_to(&state, upload, wanted, received).await,
-                Err(problem) => Err(problem),
-            };
+            let result = api::answer_to(&state, upload, wanted, received, deadline).await;
             drop(core);
             (number, result)
         });
@@ -61,24 +69,54 @@ pub async fn recognize(
     api::json_response(&state, &json!({ "results": results }))
 }
 
-/// The items of `{"items": [...]}`: data URLs, objects with one under `src`, or strokes.
-fn json_items(bytes: &Bytes) -> Result<Vec<Result<Upload, Problem>>, Problem> {
-    let body: Value = serde_json::from_slice(bytes)
-        .map_err(|error| Problem::bad_request(format!("the body is not JSON: {error}")))?;
+/// The items of `{"items": [...]}`, at most `most` of them and how many there are: data URLs, objects with one under `src`, or
+/// strokes. What is in them is parsed later.
+fn json_items(bytes: &Bytes, most: usize) -> Result<(Vec<Upload>, usize), Problem> {
+    let not_json = |error| Problem::bad_request(format!("the body is not JSON: {error}"));
+    let body = match serde_json::from_slice::<ItemsBody>(bytes) {
+        Err(error) if !error.is_data() => return Err(not_json(error)),
+        body => body.ok(),
+    };
     let expected =
         "expected {\"items\": [{\"src\": \"data:image/png;base64,...\"}, {\"strokes\": [...]}, ...]}";
-    let items = body.get("items").and_then(Value::as_array);
-    let items =
-        items.ok_or_else(|| Problem::bad_request(format!("there is no list called items, {expected}")))?;
-    Ok(items.iter().map(item).collect())
+    let list = body.and_then(|body| body.items).filter(|items| items.get().starts_with('['));
+    let list =
+        list.ok_or_else(|| Problem::bad_request(format!("there is no list called items, {expected}")))?;
+    let mut items = Vec::new();
+    let count = Deserializer::from_str(list.get()).deserialize_seq(Items { items: &mut items, most });
+    let upload = |item: &RawValue| Upload { kind: Kind::Item, bytes: bytes.slice_ref(item.get().as_bytes()) };
+    Ok((items.into_iter().map(upload).collect(), count.map_err(not_json)?))
 }
 
-fn item(item: &Value) -> Result<Upload, Problem> {
-    if let Some(source) = item.as_str().or_else(|| item.get("src").and_then(Value::as_str)) {
-        return request::embedded(source);
+#[derive(Deserialize)]
+struct ItemsBody<'a> {
+    #[serde(borrow)]
+    items: Option<&'a RawValue>,
+}
+
+/// Keeps the first items of a list and counts all of them.
+struct Items<'a, 'de> {
+    items: &'a mut Vec<&'de RawValue>,
+    most: usize,
+}
+
+impl<'de> Visitor<'de> for Items<'_, 'de> {
+    type Value = usize;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("a list")
     }
-    if item.is_array() || item.get("strokes").is_some() {
-        return Ok(Upload { kind: Kind::Json, bytes: item.to_string().into() });
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<usize, A::Error> {
+        while self.items.len() < self.most
+            && let Some(item) = list.next_element()?
+        {
+            self.items.push(item);
+        }
+        let mut count = self.items.len();
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
     }
-    Err(Problem::bad_request("the item has neither src nor strokes, expected a data URL or strokes"))
 }

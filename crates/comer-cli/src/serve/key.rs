@@ -18,7 +18,7 @@ impl Keys {
     /// Reads a file with one key per line. Empty lines and lines that start with # are ignored.
     pub fn open(path: &Path) -> Result<Self> {
         let name = || format!("--key-file {}", path.display());
-        let text = comer_files::read_text(path).with_context(name)?;
+        let text = comer_files::read_text(path, comer_files::limit::TEXT).with_context(name)?;
         Self::parse(&text).with_context(name)
     }
 

@@ -61,16 +61,18 @@ impl Drop for Record {
             None => self.state.metrics.client_gone(),
         }
         if self.state.log {
-            let status = self.status.map_or("-".to_string(), |status| status.as_u16().to_string());
-            let milliseconds = self.start.elapsed().as_secs_f64() * 1000.0;
-            eprintln!(
-                "{} {} {} {} {status} {milliseconds:.1} ms",
-                time_of_day(),
-                self.id,
-                self.method,
-                printable(&self.path)
-            );
+            eprintln!("{}", self.line());
         }
+    }
+}
+
+impl Record {
+    /// The line of the log. Paths come from clients, and must not control the terminal.
+    fn line(&self) -> String {
+        let status = self.status.map_or("-".to_string(), |status| status.as_u16().to_string());
+        let milliseconds = self.start.elapsed().as_secs_f64() * 1000.0;
+        let (time, path) = (time_of_day(), printable(&self.path));
+        format!("{time} {} {} {path} {status} {milliseconds:.1} ms", self.id, self.method)
     }
 }
 
@@ -178,6 +180,23 @@ mod tests {
         ] {
             assert_eq!(timestamp(seconds), expected);
         }
+    }
+
+    #[test]
+    fn the_log_does_not_control_the_terminal() {
+        let recognizer = comer::Recognizer::new(comer_testing::golden_model("fusion")).unwrap();
+        let state = State::new(recognizer, Default::default(), 1, Vec::new(), Vec::new(), false);
+        let record = Record {
+            state: Arc::new(state),
+            id: "id".into(),
+            method: Method::GET,
+            path: "/a\u{1b}[2J\u{202e}b".into(),
+            start: Instant::now(),
+            status: Some(StatusCode::NOT_FOUND),
+        };
+        let line = record.line();
+        assert!(line.contains(" id GET /a\\u{1b}[2J\\u{202e}b 404 ") && line.ends_with(" ms"), "{line:?}");
+        assert!(!line.contains(['\u{1b}', '\u{202e}', '\n']), "{line:?}");
     }
 
     #[test]

@@ -74,6 +74,10 @@ impl Queue {
         let place = self.places.clone().try_acquire_owned().map_err(|_| Refused::Full)?;
         let core = timeout_at(deadline, self.cores.clone().acquire_owned()).await;
         let core = core.map_err(|_| Refused::Late)?.map_err(|_| Refused::Broken)?;
+        // A free core is found even after the deadline, and the work would only ask for it after its first step.
+        if Instant::now() >= deadline {
+            return Err(Refused::Late);
+        }
         let token = CancelToken::new();
         let stop = Stop { token: token.clone(), deadline };
         let _waiting = Waiting(token);

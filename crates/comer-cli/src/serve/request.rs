@@ -1,15 +1,17 @@
 //! Parses requests: the query parameters, and the image or ink in the body.
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use comer::internal::config::{SearchConfig, Strategy};
 use comer::{AlignmentDetail, Constraints, Ink, Input, InputOptions, Stroke, Warning};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::data_url;
 use super::limits::Limits;
 use super::problem::Problem;
-use crate::reading::{Formulas, prepare};
+use crate::reading::{Formulas, prepare, prepare_ink};
 
 /// The query parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +39,8 @@ pub enum Kind {
     Json,
     /// Determined by the content.
     Any,
+    /// An item of a batch in JSON: a data URL, an object with one, or strokes.
+    Item,
 }
 
 /// An upload before it is decoded.
@@ -131,18 +135,14 @@ pub fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Extracts the image or ink from a body.
+/// Extracts the image or ink from a body. JSON is parsed later, on one of the cores for recognition.
 pub async fn upload(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem> {
     check_type(headers)?;
     let name = media_type(headers).unwrap_or_default();
     let upload = if name == "multipart/form-data" {
         parts(headers, bytes).await?.swap_remove(0)
     } else {
-        let kind = kind_of(&name).unwrap_or(Kind::Any);
-        match source(kind, &bytes) {
-            Some(source) => embedded(&source)?,
-            None => Upload { kind, bytes },
-        }
+        Upload { kind: kind_of(&name).unwrap_or(Kind::Any), bytes }
     };
     if upload.bytes.is_empty() {
         return Err(Problem::bad_request("the body is empty, expected a picture, InkML or strokes as JSON"));
@@ -150,21 +150,11 @@ pub async fn upload(headers: &HeaderMap, bytes: Bytes) -> Result<Upload, Problem
     Ok(upload)
 }
 
-/// The data URL of a body like `{"src": "data:image/png;base64,..."}`.
-fn source(kind: Kind, bytes: &[u8]) -> Option<String> {
-    let is_object = bytes.trim_ascii_start().first() == Some(&b'{');
-    // Strokes are parsed elsewhere; a whole parse to find out would cost as much again.
-    let is_likely = bytes.windows(5).take(1000).any(|window| window == b"\"src\"");
-    if !matches!(kind, Kind::Json | Kind::Any) || !is_object || !is_likely {
-        return None;
-    }
-    let body: serde_json::Value = serde_json::from_slice(bytes).ok()?;
-    Some(body.get("src")?.as_str()?.to_string())
-}
-
-/// The picture or ink of a data URL; the content decides which.
-pub fn embedded(source: &str) -> Result<Upload, Problem> {
-    Ok(Upload { kind: Kind::Any, bytes: data_url::decode(source)?.into() })
+/// A body like `{"src": "data:image/png;base64,..."}`.
+#[derive(Deserialize)]
+struct Body {
+    src: Option<String>,
+    strokes: Option<IgnoredAny>,
 }
 
 /// The type of a batch: a form, or JSON.
@@ -182,7 +172,7 @@ pub fn batch_type(headers: &HeaderMap) -> Result<Kind, Problem> {
 
 /// The parts `image` and `file` of a form, at least one.
 pub async fn parts(headers: &HeaderMap, bytes: Bytes) -> Result<Vec<Upload>, Problem> {
-    let mut request = Request::new(Body::from(bytes));
+    let mut request = Request::new(axum::body::Body::from(bytes));
     *request.headers_mut() = headers.clone();
     // The body was received within our own limit; the extractor's default of 2 MB is below it.
     DefaultBodyLimit::disable().apply(&mut request);
@@ -208,6 +198,30 @@ pub async fn parts(headers: &HeaderMap, bytes: Bytes) -> Result<Vec<Upload>, Pro
 }
 
 impl Upload {
+    /// The file of a data URL in JSON, or none for what is a file itself.
+    fn embedded(&self) -> Result<Option<Vec<u8>>, Problem> {
+        let text = self.bytes.trim_ascii_start();
+        // Strokes are parsed elsewhere; a whole parse to find out would cost as much again.
+        let is_likely = || text.windows(5).take(1000).any(|window| window == b"\"src\"");
+        let source = match (self.kind, text.first()) {
+            (Kind::Item, Some(b'"')) => serde_json::from_slice(text).ok(),
+            (Kind::Item, Some(b'[')) => return Ok(None),
+            (Kind::Item, _) => match serde_json::from_slice(text) {
+                Ok(Body { src: Some(source), .. }) => Some(source),
+                Ok(Body { strokes: Some(_), .. }) => return Ok(None),
+                _ => {
+                    let detail = "the item has neither src nor strokes, expected a data URL or strokes";
+                    return Err(Problem::bad_request(detail));
+                }
+            },
+            (Kind::Json | Kind::Any, Some(b'{')) if is_likely() => {
+                serde_json::from_slice::<Body>(text).ok().and_then(|body| body.src)
+            }
+            _ => None,
+        };
+        source.as_deref().map(data_url::decode).transpose()
+    }
+
     /// Decodes the image or ink, and finds its formulas. The other kinds of errors are given to `failed`.
     pub fn read(
         &self,
@@ -216,14 +230,20 @@ impl Upload {
         limits: &Limits,
         failed: &dyn Fn(comer::Error) -> Problem,
     ) -> Result<(Vec<Input>, Vec<Warning>), Problem> {
-        let bytes = &self.bytes[..];
+        let embedded = self.embedded()?;
+        let bytes = embedded.as_deref().unwrap_or(&self.bytes);
         // The type that was given decides, also about messages.
-        match self.kind {
-            Kind::InkMl => drop(Ink::from_inkml(bytes).map_err(failed)?),
-            Kind::Json => drop(Ink::from_json(bytes).map_err(failed)?),
-            Kind::Image | Kind::Any => {}
-        }
-        let (inputs, warnings) = prepare(bytes, options, formulas).map_err(failed)?;
+        let ink = match self.kind {
+            _ if embedded.is_some() => None,
+            Kind::InkMl => Some(Ink::from_inkml(bytes).map_err(failed)?),
+            Kind::Json | Kind::Item => Some(Ink::from_json(bytes).map_err(failed)?),
+            Kind::Image | Kind::Any => None,
+        };
+        let found = match ink {
+            Some(ink) => prepare_ink(ink, options, formulas),
+            None => prepare(bytes, options, formulas),
+        };
+        let (inputs, warnings) = found.map_err(failed)?;
         let strokes: Vec<&Stroke> = inputs.iter().filter_map(Input::ink).flat_map(Ink::strokes).collect();
         let points: usize = strokes.iter().map(|stroke| stroke.points.len()).sum();
         for (what, found, most) in

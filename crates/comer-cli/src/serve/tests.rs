@@ -37,6 +37,13 @@ fn flat(width: usize, height: usize) -> Vec<u8> {
     Image::new(width, height, vec![0; width * height]).unwrap().to_png().unwrap()
 }
 
+/// Seven million pixels of noise, which take more than a second to clean.
+fn slow_picture() -> Vec<u8> {
+    let mut random = comer_testing::Random(3);
+    let levels = (0..3000 * 2400).map(|_| if random.uniform() < 0.5 { 0 } else { 255 });
+    Image::new(3000, 2400, levels.collect()).unwrap().to_png().unwrap()
+}
+
 /// What came back.
 #[derive(Debug)]
 struct Answer {

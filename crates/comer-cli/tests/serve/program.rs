@@ -98,3 +98,26 @@ fn bad_arguments_are_named() {
         assert!(talk.contains(word), "{talk}");
     }
 }
+
+/// Bodies of many small objects and lists, which take fifty times their bytes if all of them are kept.
+#[cfg(target_os = "linux")]
+#[test]
+fn hostile_json_costs_no_more_than_its_size_class() {
+    let server = Server::start(PROGRAM, Some(tiny_model()), &["--quiet", "--threads", "1"]);
+    let list = |item: &str| format!("{}{item}", format!("{item},").repeat((4 << 20) / (item.len() + 1)));
+    let objects = list(r#"{"":0}"#);
+    for (path, body) in [
+        ("/api/recognize", format!("[[{objects}]]")),
+        ("/api/recognize", format!(r#"{{"src":[{objects}]}}"#)),
+        ("/api/recognize/batch", format!(r#"{{"items":[{objects}]}}"#)),
+        ("/api/recognize/batch", format!(r#"{{"items":[[{objects}]]}}"#)),
+        ("/api/recognize/batch", format!(r#"{{"items":[{}]}}"#, list("[]"))),
+    ] {
+        let before = server.most_memory();
+        let answer = request(server.address, "POST", path, "application/json", body.as_bytes());
+        assert!(answer.status < 500, "{path}, {body:.30}: {answer:?}");
+        let grown = server.most_memory() - before;
+        // The body itself is among it.
+        assert!(grown < (100 << 20), "{grown} bytes for {path}, {body:.30} of {}", body.len());
+    }
+}

@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         while let Some(token) = self.peek().filter(|&token| token != "}" && token != end) {
             if token == r"\over" {
                 self.position += 1;
-                self.functions(&mut row);
+                let row = self.functions(row);
                 let below = self.deeper(|reader| reader.row(end))?;
                 return Ok(vec![self.command(r"\frac", &[&row, &below])?]);
             }
@@ -94,26 +94,34 @@ impl<'a> Reader<'a> {
             self.scripts(&mut items, lone)?;
             row.append(&mut items);
         }
-        self.functions(&mut row);
-        Ok(row)
+        Ok(self.functions(row))
     }
 
     /// Joins the letters of a function's name, such as `l o g`, if scripts or an argument follow.
-    fn functions(&self, row: &mut Vec<Item>) {
-        let mut start = 0;
-        while start + 3 <= row.len() {
-            let [first, second, third] = &row[start..start + 3] else { return };
-            let applied = start + 3 < row.len() || third.has_scripts();
-            let bare = !first.has_scripts() && !second.has_scripts();
-            let letters: Option<String> = row[start..start + 3].iter().map(Item::letter).collect();
-            let name = format!("\\{}", letters.unwrap_or_default());
-            if applied && bare && self.is_function(&name) {
-                row.drain(start..start + 2);
-                row[start].words = vec![name];
-                row[start].limits = self.takes_limits(&row[start]);
+    fn functions(&self, row: Vec<Item>) -> Vec<Item> {
+        let mut joined = Vec::with_capacity(row.len());
+        let mut rest = row.into_iter();
+        while let Some(mut item) = rest.next() {
+            if let Some(name) = self.function(&item, rest.as_slice()) {
+                // The scripts are those of the last letter.
+                item = rest.nth(1).unwrap_or(item);
+                item.words = vec![name];
+                item.limits = self.takes_limits(&item);
             }
-            start += 1;
+            joined.push(item);
         }
+        joined
+    }
+
+    /// The name that an item begins with the two after it, if it is one of a function that something follows.
+    fn function(&self, first: &Item, rest: &[Item]) -> Option<String> {
+        let [second, third, after @ ..] = rest else { return None };
+        let applied = !after.is_empty() || third.has_scripts();
+        if !applied || first.has_scripts() || second.has_scripts() {
+            return None;
+        }
+        let letters: String = [first, second, third].into_iter().map(Item::letter).collect::<Option<_>>()?;
+        Some(format!("\\{letters}")).filter(|name| self.is_function(name))
     }
 
     fn is_function(&self, name: &str) -> bool {

@@ -118,7 +118,7 @@ impl Recipe {
 
 /// The message of a TOML error, with the nearest known key for an unknown one.
 pub(super) fn explain(error: &toml::de::Error) -> String {
-    let message = error.to_string();
+    let message = shortened(&error.to_string());
     let Some(rest) = error.message().strip_prefix("unknown field `") else {
         return message.trim_end().into();
     };
@@ -129,6 +129,13 @@ pub(super) fn explain(error: &toml::de::Error) -> String {
         Some(nearest) => format!("{}\ndid you mean `{nearest}`?", message.trim_end()),
         None => message,
     }
+}
+
+/// A message with the start of each line: TOML errors quote a line of the file, which may be all of it.
+fn shortened(message: &str) -> String {
+    const MOST: usize = 300;
+    let line = |line: &str| line.chars().take(MOST).collect();
+    message.lines().map(line).collect::<Vec<String>>().join("\n")
 }
 
 #[cfg(test)]
@@ -146,6 +153,18 @@ mod tests {
             let message = Recipe::parse(text).unwrap_err();
             assert!(message.contains(&format!("unknown field `{found}`")), "{message}");
             assert!(message.ends_with(&format!("did you mean `{nearest}`?")), "{message}");
+        }
+    }
+
+    #[test]
+    fn messages_are_short_whatever_the_file() {
+        for text in [format!("epochs = [{}1]", "1,".repeat(50_000)), format!("[{}", "a".repeat(100_000))] {
+            let message = Recipe::parse(&text).unwrap_err();
+            assert!(
+                message.len() < 2_000 && message.contains("line 1"),
+                "{} bytes: {message:.300}",
+                message.len()
+            );
         }
     }
 

@@ -320,7 +320,8 @@ fn read_lists(folder: &Path, names: &[String], vocab: &Vocab) -> Result<Vec<Vec<
     let mut formulas = Vec::new();
     for name in names {
         let path = folder.join(name);
-        let text = comer_files::read_text(&path).map_err(|reason| Error::File { path, reason })?;
+        let text = comer_files::read_text(&path, comer_files::limit::TEXT)
+            .map_err(|reason| Error::File { path, reason })?;
         let formula = |line: &str| vocab.encode(line.rsplit('\t').next().unwrap_or(line).trim()).ok();
         formulas.extend(text.lines().filter_map(formula).filter(|tokens| !tokens.is_empty()));
     }

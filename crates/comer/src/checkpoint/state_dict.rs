@@ -7,7 +7,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::pickle::{Global, Id, Pickle, Value};
 use crate::f16::{bf16_to_f32, f16_to_f32};
-use crate::safetensors;
+use crate::safetensors::{self, parse_json};
 use crate::weights::Tensor;
 
 /// A hyper-parameter of a checkpoint.
@@ -93,7 +93,7 @@ fn from_safetensors(bytes: &[u8]) -> Result<StateDict, String> {
         }
     }
     let config = file.metadata.get("config");
-    if let Some(Ok(serde_json::Value::Object(fields))) = config.map(|text| serde_json::from_str(text)) {
+    if let Some(Ok(serde_json::Value::Object(fields))) = config.map(|text| parse_json("config", text)) {
         for (name, value) in fields {
             match value {
                 serde_json::Value::Bool(flag) => drop(state.settings.insert(name, Setting::Flag(flag))),

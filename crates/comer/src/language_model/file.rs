@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crc32fast::Hasher;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::recurrence::{Recurrence, Stored};
 use super::{LanguageModel, Ngrams};
 use crate::error::{Error, Result};
-use crate::safetensors::{self, View};
+use crate::safetensors::{self, View, parse_json, to_json};
 use crate::token::{EOS, SOS};
 use crate::vocab::Vocab;
 
@@ -48,13 +47,12 @@ impl LanguageModel {
 
 fn write(model: &LanguageModel) -> Result<Vec<u8>, String> {
     check_weight(model.weight)?;
-    let json = |value: serde_json::Result<String>| value.map_err(|error| error.to_string());
     let search = Search { weight: model.weight, recurrence: model.recurrence.to_stored(&model.vocab) };
     let mut metadata = BTreeMap::from([
         ("format".to_string(), FORMAT.to_string()),
-        ("vocabulary".to_string(), json(serde_json::to_string(model.vocab.tokens()))?),
-        ("search".to_string(), json(serde_json::to_string(&search))?),
-        ("provenance".to_string(), json(serde_json::to_string(&model.provenance))?),
+        ("vocabulary".to_string(), to_json("vocabulary", model.vocab.tokens())?),
+        ("search".to_string(), to_json("search", &search)?),
+        ("provenance".to_string(), to_json("provenance", &model.provenance)?),
     ]);
     let parts = [model.forward.to_bytes(), model.backward.to_bytes()];
     metadata.insert("checksum".to_string(), checksum(&metadata, [&parts[0], &parts[1]]));
@@ -78,9 +76,9 @@ fn read(bytes: &[u8]) -> Result<LanguageModel, String> {
     if part("checksum")? != &checksum(&file.metadata, [forward, backward]) {
         return Err("its checksum does not match its content: the file was damaged or edited".into());
     }
-    let search: Search = parse("search", part("search")?)?;
+    let search: Search = parse_json("search", part("search")?)?;
     check_weight(search.weight)?;
-    let tokens: Vec<String> = parse("vocabulary", part("vocabulary")?)?;
+    let tokens: Vec<String> = parse_json("vocabulary", part("vocabulary")?)?;
     let vocab = Vocab::new(tokens).map_err(|error| error.to_string())?;
     let ngrams = |name: &str, start, bytes| {
         Ngrams::from_bytes(vocab.len(), start, bytes).map_err(|reason| format!("{name}: {reason}"))
@@ -92,12 +90,8 @@ fn read(bytes: &[u8]) -> Result<LanguageModel, String> {
             .map_err(|error| format!("recurrence: {error}"))?,
         vocab,
         weight: search.weight,
-        provenance: parse("provenance", part("provenance")?)?,
+        provenance: parse_json("provenance", part("provenance")?)?,
     })
-}
-
-fn parse<T: DeserializeOwned>(key: &str, text: &str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|error| format!("its {key} does not parse: {error}"))
 }
 
 /// CRC-32 over the metadata's parts and both directions' bytes.

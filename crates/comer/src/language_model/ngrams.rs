@@ -67,7 +67,7 @@ impl Ngrams {
         let predicted = ngrams.iter().filter(|(tokens, _)| *tokens != [start]);
         let scale = Scale::new(predicted.map(|(_, probability)| *probability))?;
         let mut trie = Self::empty(vocab_size, start, scale);
-        let mut counts = vec![0; ngrams.len() + 1];
+        let mut counts = vec![0u32; ngrams.len() + 1];
         let mut contexts =
             std::iter::once(&[][..]).chain(ngrams.iter().map(|(tokens, _)| *tokens)).enumerate();
         for group in ngrams.chunk_by(|(one, _), (next, _)| context_of(one) == context_of(next)) {
@@ -75,7 +75,7 @@ impl Ngrams {
             let parent = contexts.find(|(_, known)| *known == context);
             let (parent, _) =
                 parent.ok_or_else(|| format!("n-grams after {context:?}, which is not there"))?;
-            counts[parent] = group.len();
+            counts[parent] = group.len() as u32;
             if context.len() + 1 > trie.levels.len() - 1 {
                 trie.levels.push(trie.tokens.len());
             }
@@ -109,12 +109,13 @@ impl Ngrams {
     }
 
     /// Fills in what follows from the nodes and their numbers of children, and checks all of it.
-    fn link(&mut self, counts: &[usize]) -> Result<(), String> {
+    fn link(&mut self, counts: &[u32]) -> Result<(), String> {
         let nodes = self.tokens.len();
         let mut next = 1;
+        self.children.reserve_exact(counts.len() + 1);
         for &count in counts {
             self.children.push(next as u32);
-            next += count;
+            next += count as usize;
         }
         self.children.push(next as u32);
         if next != nodes {
@@ -307,9 +308,16 @@ impl Ngrams {
         let mut counts = Vec::new();
         for level in 1..=order {
             let count = reader.number_of_four_bytes()? as usize;
+            // A node has a token and a code at least.
+            if count > reader.bytes.len() / (token_width(vocab_size) + 1) {
+                return Err("it ends too early".into());
+            }
+            trie.tokens.reserve_exact(count);
+            trie.codes.reserve_exact(count);
+            counts.reserve_exact(count + 1);
             trie.levels.push(trie.tokens.len());
             if level == 1 {
-                counts.push(count);
+                counts.push(count as u32);
             }
             for _ in 0..count {
                 let token = reader.take(token_width(vocab_size))?;
@@ -328,9 +336,11 @@ impl Ngrams {
         trie.levels.push(trie.tokens.len());
         // Children belong to the next level.
         for level in 0..order {
-            let children: usize = counts[trie.levels[level]..trie.levels[level + 1]].iter().sum();
+            let children =
+                counts[trie.levels[level]..trie.levels[level + 1]].iter().map(|&count| u64::from(count));
+            let children: u64 = children.sum();
             let nodes = trie.levels[level + 2] - trie.levels[level + 1];
-            if children != nodes {
+            if children != nodes as u64 {
                 return Err(format!("{nodes} n-grams of {} tokens, expected {children}", level + 1));
             }
         }
@@ -367,11 +377,11 @@ impl<'a> Reader<'a> {
         Ok(self.take(4)?.iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte)))
     }
 
-    fn number(&mut self) -> Result<usize, String> {
+    fn number(&mut self) -> Result<u32, String> {
         let mut number = 0;
         for shift in [0, 7, 14] {
             let byte = self.take(1)?[0];
-            number |= usize::from(byte & 0x7F) << shift;
+            number |= u32::from(byte & 0x7F) << shift;
             if byte < 0x80 {
                 return Ok(number);
             }

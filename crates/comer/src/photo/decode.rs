@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io::{Cursor, ErrorKind};
 
 use image::metadata::Orientation;
-use image::{ColorType, DynamicImage, ImageDecoder, ImageError, ImageReader, ImageResult, Limits};
+use image::{ColorType, DynamicImage, GrayImage, ImageDecoder, ImageError, ImageReader, ImageResult, Limits};
 
 use super::Grey;
 use crate::error::{Error, Result};
@@ -106,9 +106,14 @@ pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Decoded> {
     } else {
         DynamicImage::from_decoder(decoder)
     };
-    let mut decoded = decoded.map_err(unreadable)?;
-    decoded.apply_orientation(orientation);
-    Ok(Decoded { grey: grey(&decoded), truncated: truncated.get() })
+    let Grey { width, height, levels } = grey(&decoded.map_err(unreadable)?);
+    // Turned last, because that makes a copy.
+    let levels = GrayImage::from_raw(width as u32, height as u32, levels);
+    let mut upright = DynamicImage::ImageLuma8(levels.unwrap_or_default());
+    upright.apply_orientation(orientation);
+    let (width, height) = (upright.width() as usize, upright.height() as usize);
+    let grey = Grey { width, height, levels: upright.into_bytes() };
+    Ok(Decoded { grey, truncated: truncated.get() })
 }
 
 fn ends_early(error: &ImageError) -> bool {
@@ -169,27 +174,13 @@ impl<D: ImageDecoder> ImageDecoder for Lenient<'_, D> {
 pub fn grey(decoded: &DynamicImage) -> Grey {
     let (width, height) = (decoded.width() as usize, decoded.height() as usize);
     let levels = if decoded.color().has_alpha() {
-        let pixels: Vec<[u8; 2]> = match decoded {
-            DynamicImage::ImageRgba8(pixels) => pixels
-                .as_raw()
-                .as_chunks()
-                .0
-                .iter()
-                .map(|&[r, g, b, alpha]| [luma([r, g, b]), alpha])
-                .collect(),
-            other => other.to_luma_alpha8().pixels().map(|pixel| pixel.0).collect(),
-        };
-        let (mut ink, mut weight) = (0u64, 0u64);
-        for &[level, alpha] in &pixels {
-            ink += u64::from(level) * u64::from(alpha);
-            weight += u64::from(alpha);
+        match decoded {
+            DynamicImage::ImageRgba8(pixels) => {
+                let pixels = pixels.as_raw().as_chunks().0.iter();
+                on_ground(pixels.map(|&[r, g, b, alpha]| [luma([r, g, b]), alpha]))
+            }
+            other => on_ground(other.to_luma_alpha8().as_raw().as_chunks().0.iter().copied()),
         }
-        let ground = if ink >= 128 * weight.max(1) { 0 } else { 255 };
-        let over = |&[level, alpha]: &[u8; 2]| {
-            let alpha = u32::from(alpha);
-            ((u32::from(level) * alpha + ground * (255 - alpha) + 127) / 255) as u8
-        };
-        pixels.iter().map(over).collect()
     } else {
         match decoded {
             DynamicImage::ImageRgb8(pixels) => {
@@ -199,6 +190,21 @@ pub fn grey(decoded: &DynamicImage) -> Grey {
         }
     };
     Grey { width, height, levels }
+}
+
+/// Levels with their opacity on a ground that they stand out from. Pixels are visited twice and not kept.
+fn on_ground(pixels: impl Iterator<Item = [u8; 2]> + Clone) -> Vec<u8> {
+    let (mut ink, mut weight) = (0u64, 0u64);
+    for [level, alpha] in pixels.clone() {
+        ink += u64::from(level) * u64::from(alpha);
+        weight += u64::from(alpha);
+    }
+    let ground = if ink >= 128 * weight.max(1) { 0 } else { 255 };
+    let over = |[level, alpha]: [u8; 2]| {
+        let alpha = u32::from(alpha);
+        ((u32::from(level) * alpha + ground * (255 - alpha) + 127) / 255) as u8
+    };
+    pixels.map(over).collect()
 }
 
 /// The luminance of an sRGB colour. The general conversion of the crate `image` takes nearly half of the time that a photograph of 12

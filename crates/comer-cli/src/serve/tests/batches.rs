@@ -12,7 +12,7 @@ use super::super::key::Keys;
 use super::super::limits::Limits;
 use super::super::state::State;
 use super::requests::{Endless, STROKES, assert_problem};
-use super::{Asker, CROSS, cross, state};
+use super::{Asker, CROSS, cross, slow_picture, state};
 
 const PATH: &str = "/api/recognize/batch?greedy=1";
 
@@ -74,6 +74,8 @@ pub async fn check(asker: &Asker) {
     for (name, kind, body, status, word) in [
         ("no JSON", "application/json", "[".to_string(), 400, "not JSON"),
         ("no items", "application/json", "{}".into(), 400, "expected {\"items\""),
+        ("no object", "application/json", "7".into(), 400, "expected {\"items\""),
+        ("items that are no list", "application/json", "{\"items\":{}}".into(), 400, "expected {\"items\""),
         ("an empty list", "application/json", json!({ "items": [] }).to_string(), 400, "0 items"),
         (
             "too many",
@@ -121,6 +123,25 @@ async fn check_keys(asker: &Asker) {
     }
     assert_eq!(send("/api/recognize?greedy=1", Some("0123456789abcdef")).await.status, StatusCode::OK);
     assert_eq!(asker.ask("GET", "/api/health", "", "").await.status, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_has_one_deadline() {
+    let limits = Limits { work_time: Duration::from_millis(300), ..Limits::default() };
+    let asker = Asker::new(state(limits, 1));
+    let items = json!({ "items": vec![data_url(&slow_picture()); 4] });
+    let answer = asker.ask("POST", PATH, "application/json", items.to_string()).await.json();
+    let details: Vec<&str> = answer["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|result| {
+            assert_eq!(result["error"]["status"], 503, "{result}");
+            result["error"]["detail"].as_str().unwrap()
+        })
+        .collect();
+    // The time of the first one is that of all.
+    assert_eq!(details[1..], ["no core was free within 0.3 seconds"; 3], "{details:?}");
 }
 
 #[tokio::test]

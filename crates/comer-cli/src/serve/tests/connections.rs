@@ -1,10 +1,16 @@
 //! Clients on a real connection: slow ones, ones that leave, and what happens to them when the server ends.
 
+use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -12,7 +18,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use super::super::limits::Limits;
 use super::super::state::State;
 use super::super::{app, connection};
-use super::{CROSS, state};
+use super::{CROSS, slow_picture, state};
 
 struct Running {
     state: Arc<State>,
@@ -29,6 +35,17 @@ async fn start(limits: Limits, threads: usize) -> Running {
     let stopped = async move { drop(stopped.await) };
     let task = tokio::spawn(connection::serve(listener, app(state.clone()), limits, stopped));
     Running { state, address, stop, task }
+}
+
+/// Waits for something to happen.
+async fn until(what: &str, test: &dyn Fn() -> bool) {
+    for _ in 0..20_000 {
+        if test() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("{what}: it never happened");
 }
 
 fn head(length: usize) -> String {
@@ -86,15 +103,6 @@ async fn clients_that_leave_free_their_place() {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
         async move { state.queue.run(deadline, move |_| end.recv()).await.map(drop) }
     });
-    let until = async |what: &str, test: &dyn Fn() -> bool| {
-        for _ in 0..20_000 {
-            if test() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        panic!("{what}: it never happened");
-    };
     until("the core is taken", &|| server.state.queue.running() == 1).await;
     // One after the other waits in the only place and leaves it.
     for _ in 0..5 {
@@ -242,4 +250,81 @@ async fn requests_that_do_not_arrive_do_not_keep_the_server_from_stopping() {
     let mut answer = String::new();
     let _ = clients[2].read_to_string(&mut answer);
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("the server stopped"), "{answer}");
+}
+
+/// A body without end that counts how much of it is taken.
+struct Counted(Arc<AtomicUsize>);
+
+impl HttpBody for Counted {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, Infallible>>> {
+        static PIECE: [u8; 64 << 10] = [0; 64 << 10];
+        self.0.fetch_add(PIECE.len(), Ordering::Relaxed);
+        Poll::Ready(Some(Ok(hyper::body::Frame::data(Bytes::from_static(&PIECE)))))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_system_keeps_little_of_what_is_not_read() {
+    let taken = Arc::new(AtomicUsize::new(0));
+    let own = taken.clone();
+    let endless = axum::routing::get(async move || Body::new(Counted(own.clone())));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let app = Router::new().route("/", endless);
+    let server = tokio::spawn(connection::serve(listener, app, Limits::default(), std::future::pending()));
+    let mut client = TcpStream::connect(address).unwrap();
+    rustix::net::sockopt::set_socket_recv_buffer_size(&client, 64 << 10).unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    let (mut last, mut unchanged) = (0, 0);
+    while unchanged < 10 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let now = taken.load(Ordering::Relaxed);
+        unchanged = if now > 0 && now == last { unchanged + 1 } else { 0 };
+        last = now;
+    }
+    // Without a limit the system takes megabytes.
+    assert!(last < 2 << 20, "{last} bytes were taken");
+    server.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_picture_is_given_up_in_time_and_when_its_client_leaves() {
+    let picture = slow_picture();
+    let request =
+        [head(picture.len()).replace("host:", "connection: close\r\nhost:").as_bytes(), &picture].concat();
+    let server = start(Limits { work_time: Duration::from_millis(300), ..Limits::default() }, 1).await;
+    let mut best = Duration::MAX;
+    // Other programs may hold the cores for a while.
+    for _ in 0..5 {
+        let (address, request) = (server.address, request.clone());
+        let waited = spawn_blocking(move || {
+            let mut client = TcpStream::connect(address).unwrap();
+            client.write_all(&request).unwrap();
+            let sent = Instant::now();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("within 0.3 seconds"), "{answer}");
+            sent.elapsed()
+        });
+        best = best.min(waited.await.unwrap());
+        if best < Duration::from_millis(800) {
+            break;
+        }
+    }
+    assert!(best < Duration::from_millis(800), "the answer came after {best:?}");
+
+    let server = start(Limits::default(), 1).await;
+    let mut client = TcpStream::connect(server.address).unwrap();
+    client.write_all(&request).unwrap();
+    until("it is cleaned", &|| server.state.queue.running() == 1).await;
+    drop(client);
+    until("the core is free", &|| server.state.queue.occupied() == 0).await;
+    let text = server.state.metrics.text(&server.state.queue);
+    assert!(text.contains("comer_recognition_seconds_count 0"), "it was stopped: {text}");
 }

@@ -1,6 +1,8 @@
-//! Thousands of requests that are almost right, through the router: an answer or a problem, never a panic.
+//! Thousands of requests that are almost right, through the router: an answer or a problem, never a panic. COMER_FUZZ_TURNS
+//! is their number.
 
 use axum::http::StatusCode;
+use comer_eval::html::base64;
 use comer_testing::Random;
 
 use super::super::limits::Limits;
@@ -29,26 +31,41 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_are_almost_right_never_break_the_server() {
     let asker = Asker::new(state(Limits::default(), 2));
+    let turns = std::env::var("COMER_FUZZ_TURNS").ok().and_then(|turns| turns.parse().ok()).unwrap_or(3_000);
     let mut random = Random(7);
     let form = [FORM.as_bytes(), &cross(), b"\r\n--b--\r\n"].concat();
-    let seeds: [(&str, &[u8]); 5] = [
-        ("multipart/form-data; boundary=b", &form),
-        ("application/json", STROKES.as_bytes()),
-        ("application/inkml+xml", CROSS.as_bytes()),
-        ("image/png", &cross()),
-        ("", STROKES.as_bytes()),
+    let url = format!("data:image/png;base64,{}", base64(&cross()));
+    let embedded = format!(r#"{{"src": "{url}"}}"#);
+    let batch = format!(r#"{{"items": ["{url}", {{"src": "{url}"}}, {STROKES}, [[[0, 0], [9, 9]]]]}}"#);
+    const ONE: &str = "/api/recognize?greedy=1";
+    const BATCH: &str = "/api/recognize/batch?greedy=1";
+    let seeds: [(&str, &str, &[u8]); 9] = [
+        (ONE, "multipart/form-data; boundary=b", &form),
+        (ONE, "application/json", STROKES.as_bytes()),
+        (ONE, "application/inkml+xml", CROSS.as_bytes()),
+        (ONE, "image/png", &cross()),
+        (ONE, "", STROKES.as_bytes()),
+        (ONE, "application/json", embedded.as_bytes()),
+        (BATCH, "application/json", batch.as_bytes()),
+        (BATCH, "multipart/form-data; boundary=b", &form),
+        (
+            "/api/mathml",
+            "text/plain",
+            br"\sqrt[3]{x_1^2} + \begin{pmatrix} a & \frac12 \\ \text{if} & \R \end{pmatrix}",
+        ),
     ];
-    let mut good = 0;
-    for turn in 0..3_000 {
-        let (kind, body) = seeds[turn % seeds.len()];
+    let mut good = [0; 3];
+    for turn in 0..turns {
+        let (path, kind, body) = seeds[turn % seeds.len()];
         let (mut kind, mut body) = (kind.as_bytes().to_vec(), body.to_vec());
         mutate(if turn % 10 == 0 && !kind.is_empty() { &mut kind } else { &mut body }, &mut random);
         let Ok(kind) = axum::http::HeaderValue::from_bytes(&kind) else { continue };
-        let request = axum::http::Request::post("/api/recognize?greedy=1").header("content-type", kind);
+        let request = axum::http::Request::post(path).header("content-type", kind);
         let answer = asker.send(request.body(body.clone().into()).unwrap()).await;
         let expected = [200, 400, 413, 415, 422];
         assert!(expected.contains(&answer.status.as_u16()), "{answer:?} for {}", body.escape_ascii());
-        good += usize::from(answer.status == StatusCode::OK);
+        let place = [ONE, BATCH].iter().position(|known| *known == path).unwrap_or(2);
+        good[place] += usize::from(answer.status == StatusCode::OK);
     }
-    assert!(good > 100, "only {good} requests were still right");
+    assert!(good.iter().all(|&good| good > turns / 60), "only {good:?} requests were still right");
 }
