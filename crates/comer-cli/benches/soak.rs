@@ -32,6 +32,9 @@ struct Soak {
     figures: Mutex<Figures>,
 }
 
+/// Connections at the end, of the 1024 that the server accepts. Needs as many open files.
+const PLACES: usize = 1000;
+
 fn argument(name: &str, default: usize) -> usize {
     let arguments: Vec<String> = std::env::args().collect();
     let at = arguments.iter().position(|argument| argument == name);
@@ -201,6 +204,12 @@ fn main() {
         std::thread::sleep(Duration::from_millis(200));
     };
     println!("  at the end       {health}");
+    // As many connections as there are places but a few: each is accepted and answered.
+    let mut held: Vec<Client> = (0..PLACES).map(|_| Client::new(server.address).unwrap()).collect();
+    let answered = held.iter_mut().filter_map(|client| client.request("GET", "/api/health", "", b"").ok());
+    let answered = answered.filter(|answer| answer.status == 200).count();
+    drop(held);
+    println!("  at once          {answered} of {PLACES} connections were answered");
     let pid = server.process.id().to_string();
     let stopping = Instant::now();
     assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -211,6 +220,7 @@ fn main() {
         statuses.iter().filter(|((_, status), _)| *status >= 500 && *status != 503).map(|(_, n)| n).sum();
     assert_eq!(bad, 0, "responses of 5xx other than 503");
     assert!(health["running"] == 0 && health["waiting"] == 0, "places are lost");
+    assert_eq!(answered, PLACES, "connections are lost");
     assert!(growth < 5.0, "memory grows");
     assert!(status.success());
 }

@@ -63,6 +63,11 @@ impl Material {
         fs::write(path("set/own/caption.txt"), &captions).unwrap();
         fs::write(path("predictions.tsv"), &captions).unwrap();
         fs::write(path("records.jsonl"), records).unwrap();
+        fs::write(path("synthesis.toml"), SYNTHESIS).unwrap();
+        fs::write(path("layouts.jsonl"), LAYOUT).unwrap();
+        let symbols = ["x", "y", "+", "2", "a", "n"];
+        let line = |symbol| format!("{{\"s\":\"{symbol}\",\"w\":\"a\",\"k\":[[0,0,40,60],[40,0,-40,60]]}}\n");
+        fs::write(path("glyphs.jsonl"), symbols.map(line).concat()).unwrap();
         fs::write(path("list.txt"), "3\tx ^ { 2 }\n1\tx + y\n2\ta _ { n }\n").unwrap();
         Self { folder }
     }
@@ -71,6 +76,13 @@ impl Material {
         self.folder.path().join(name)
     }
 }
+
+/// Samples from the list of formulas, in the hand of the only writer.
+const SYNTHESIS: &str = "epoch_samples = 4\n[validation]\nset = \"records.jsonl\"\n[[data]]\npath = \"layouts.jsonl\"\n\
+    [[data]]\nkind = \"synthesis\"\npath = \".\"\nglyphs = [\"glyphs.jsonl\"]\nformulas = [\"list.txt\"]\n";
+
+/// The expression that the layout of others is taken from.
+const LAYOUT: &str = "{\"id\":\"a\",\"tokens\":\"x ^ { 2 }\",\"strokes\":[[0,40,30,60],[60,0,20,30]],\"symbols\":[[\"x\",[0]],[\"2\",[1]]]}\n";
 
 /// A command whose output goes to the folder `out`, relative to the material. Words that begin with @ are paths.
 struct Case {
@@ -104,7 +116,7 @@ const CASES: [Case; 8] = [
 ];
 
 #[cfg(feature = "train")]
-const TRAIN_CASES: [Case; 5] = [
+const TRAIN_CASES: [Case; 8] = [
     case(
         "evaluate --photographs @photographs --one --greedy --model @tiny.safetensors --out @out",
         &["out/report.html", "out/report.json"],
@@ -112,6 +124,15 @@ const TRAIN_CASES: [Case; 5] = [
     case("data import @ink --out @out/set.jsonl", &["out/set.jsonl"]),
     case("data clean @scans --captions @records.jsonl --out @out/cleaned", &[]),
     case("data photograph @records.jsonl --count 2 --side 400 --out @out/photographs", &[]),
+    case("data export @records.jsonl @out --split new", &[]),
+    case(
+        "data synthesize @synthesis.toml --data @. --kind formulas --count 2 --threads 1 --out @out/set.jsonl",
+        &["out/set.jsonl"],
+    ),
+    case(
+        "data synthesize @synthesis.toml --data @. --kind formulas --count 2 --threads 1 --out @out/sheet.png",
+        &["out/sheet.png"],
+    ),
     case("train-lm @list.txt --out @out/lm --text @out/text", &["out/lm"]),
 ];
 
@@ -170,10 +191,12 @@ fn check(case: &Case) {
             fs::write(material.path(old), "old").unwrap();
         }
     };
+    let mut counts = BTreeMap::new();
     for kind in ["write", "sync", "rename"] {
         prepare();
         let (output, count) = run(&material, case.words, (kind, 0, false));
         assert!(output.status.success(), "{}: {output:?}", case.words);
+        counts.insert(kind, count);
         let new = files(&out);
         assert!(count > 0 && !new.is_empty(), "{}: no {kind} was seen", case.words);
         for at in spread(count, 4) {
@@ -200,6 +223,8 @@ fn check(case: &Case) {
             }
         }
     }
+    // What is renamed is synced before, and its folder after.
+    assert!(counts["sync"] >= 2 * counts["rename"], "{}: {counts:?}", case.words);
 }
 
 #[test]
@@ -232,17 +257,32 @@ fn an_imported_model_stays_whole() {
     let config = [("config".to_string(), golden.metadata["config"].clone())].into();
     let bytes = safetensors::serialize(views, Some(config)).unwrap();
     fs::write(material.path("weights.safetensors"), bytes).unwrap();
-    let words = "import @weights.safetensors @out/model";
-    for (kind, at) in [("write", 1), ("sync", 1), ("rename", 1)] {
-        fs::create_dir_all(material.path("out")).unwrap();
-        fs::write(material.path("out/model"), "old").unwrap();
-        let (output, _) = run(&material, words, (kind, at, false));
+    check_once(&material, "import @weights.safetensors @out/model");
+}
+
+/// Confidences are fitted on fifty formulas, which takes a while.
+#[cfg(feature = "train")]
+#[test]
+fn a_calibrated_model_stays_whole() {
+    let material = Material::new();
+    let record = |number| format!("{{\"id\":\"{number}\",\"tokens\":\"x\",\"strokes\":[[0,0,40,40]]}}\n");
+    fs::write(material.path("fifty.jsonl"), (0..50).map(record).collect::<String>()).unwrap();
+    check_once(&material, "model @tiny.safetensors --calibrate @fifty.jsonl --out @out/model");
+}
+
+/// A command that writes `out/model`, with its first write, sync and rename failing.
+fn check_once(material: &Material, words: &str) {
+    fs::create_dir_all(material.path("out")).unwrap();
+    fs::write(material.path("out/model"), "old").unwrap();
+    for kind in ["write", "sync", "rename"] {
+        let (output, _) = run(material, words, (kind, 1, false));
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         let found = files(&material.path("out"));
         assert_eq!(found.into_values().collect::<Vec<_>>(), [b"old"], "{kind}");
-        let (output, _) = run(&material, words, (kind, 0, false));
-        assert!(output.status.success(), "{output:?}");
     }
+    let (output, _) = run(material, words, ("write", 0, false));
+    assert!(output.status.success(), "{output:?}");
+    comer::internal::ModelFile::open(material.path("out/model")).unwrap();
 }
 
 #[cfg(feature = "train")]
@@ -283,6 +323,57 @@ fn a_training_loses_nothing() {
                 }
                 assert_eq!(result(), expected, "{name}");
             }
+        }
+    }
+}
+
+/// An ablation that fails is run again: its tables are those of an undisturbed one, and nothing is left half-written.
+#[cfg(feature = "train")]
+#[test]
+fn an_ablation_loses_nothing() {
+    let material = Material::new();
+    fs::create_dir(material.path("sets")).unwrap();
+    for split in ["train", "2014"] {
+        for (path, content) in files(&material.path("set/own")) {
+            let path =
+                material.path("sets").join(split).join(path.strip_prefix(material.path("set/own")).unwrap());
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+    }
+    fs::write(material.path("recipe.toml"), RECIPE).unwrap();
+    let words = "ablate --data @sets --recipe @recipe.toml --models bttr --out @out --threads 1";
+    let read = |name: &str| fs::read_to_string(material.path("out").join(name)).unwrap();
+    let answers = || {
+        let found = files(&material.path("out")).into_iter();
+        let found: Vec<_> = found.filter(|(path, _)| path.ends_with("2014/answers.tsv")).collect();
+        assert_eq!(found.len(), 1);
+        found
+    };
+    let mut expected = None;
+    for kind in ["write", "sync", "rename"] {
+        let _ = fs::remove_dir_all(material.path("out"));
+        let (output, count) = run(&material, words, (kind, 0, false));
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(expected.get_or_insert_with(answers), &answers());
+        // The last ones are those of the answers, the record of the run, and the tables.
+        for at in
+            (1..=8).filter_map(|back| (count + 1).checked_sub(back * if kind == "rename" { 1 } else { 2 }))
+        {
+            let _ = fs::remove_dir_all(material.path("out"));
+            let (output, _) = run(&material, words, (kind, at, true));
+            let name = format!("{kind} {at} of {count} failing: {output:?}");
+            assert_eq!(output.status.code(), Some(1), "{name}");
+            let found = files(&material.path("out"));
+            assert!(found.keys().all(|path| path.extension() != Some("part".as_ref())), "{name}");
+            for (path, content) in &found {
+                let is_json = path.extension() == Some("json".as_ref());
+                assert!(!is_json || serde_json::from_slice::<serde_json::Value>(content).is_ok(), "{name}");
+            }
+            let (output, _) = run(&material, words, (kind, 0, false));
+            assert!(output.status.success(), "{name}, then {output:?}");
+            assert_eq!(expected.as_ref(), Some(&answers()), "{name}");
+            assert!(["ablation.md", "ablation.json"].iter().all(|name| !read(name).is_empty()), "{name}");
         }
     }
 }

@@ -380,10 +380,27 @@ fn endless_files_are_refused() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(text(&output.stderr).contains("larger than the limit"), "{output:?}");
     let cross = fixture.write("cross.inkml", CROSS);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
-    let output = command.arg("recognize").arg(&cross).args(["--model", "/dev/zero"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(text(&output.stderr).contains("larger than the limit"), "{output:?}");
+    // None of them needs the memory of what they might be.
+    for words in [
+        "recognize $1 --model /dev/zero",
+        "model /dev/zero",
+        "import /dev/zero /dev/null",
+        "recognize $1 --language-model /dev/zero",
+    ] {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v 1500000; exec \"$0\" {words}")]);
+        let output = command.arg(env!("CARGO_BIN_EXE_comer")).arg(&cross).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words}: {output:?}");
+        let message = text(&output.stderr);
+        assert!(message.contains("/dev/zero") && !message.contains("memory"), "{words}: {message}");
+        assert!(
+            message.contains("larger than the limit of 268435456")
+                || message.contains("expected safetensors")
+                || message.contains("invalid header")
+                || message.contains("lacks"),
+            "{words}: {message}"
+        );
+    }
 }
 
 /// Strokes of a cross at a place.
