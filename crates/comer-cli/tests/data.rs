@@ -325,7 +325,7 @@ fn sources_are_imported_without_test_captions_and_by_half_of_the_writers() {
         let raw = "r".repeat(length);
         format!("{{\"id\":\"{id}\",\"tokens\":\"a\",\"strokes\":[[0,0,9,99]],\"raw\":\"{raw}\"}}\n")
     };
-    let part = 6 << 20;
+    let part = 3 << 20;
     write(at("long.jsonl"), (0..7).map(|id| line(id, part)).collect::<String>());
     let records = import("long.jsonl.out", &["long.jsonl"], &[]).0;
     assert_eq!(records.iter().map(|record| &record.id[..]).collect::<String>(), "0123456");
