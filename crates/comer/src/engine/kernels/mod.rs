@@ -2,8 +2,9 @@
 //!
 //! Pictures are channels-last, and take [`Kernels::matmul`] (a 1 x 1 convolution) and [`Kernels::conv3x3`], each with a
 //! bias and, if asked for, a ReLU: `conv` checks every length and then hands pointers to the loops in `pixels` and
-//! `winograd`; `gradient` has the weight gradients for training, and `sparse` the products that skip zeros. The decoder's few rows at a time go through `panels` and
-//! `rows`. It is the only place of the crate with unsafe code.
+//! `winograd`; `gradient` has the weight gradients for training. `sparse_matrix` does the same for `sparse`, the products that
+//! skip zeros. The decoder's few rows at a time go through `panels` and `rows`. It is the only place of the crate with unsafe
+//! code.
 #![allow(unsafe_code)]
 
 mod block;
@@ -15,6 +16,7 @@ pub(crate) mod panels;
 mod pixels;
 pub(crate) mod rows;
 mod sparse;
+mod sparse_matrix;
 #[cfg(test)]
 mod tests;
 mod transforms;
@@ -28,7 +30,7 @@ use rayon::prelude::*;
 pub use block::BLOCK;
 pub use buffer::Buffer;
 pub use conv::{Algorithm, PackedConv, PackedConv5x5, PackedMatrix};
-pub use sparse::SparseMatrix;
+pub use sparse_matrix::SparseMatrix;
 
 /// The instruction set that [`Kernels::detect`] is to find.
 static CHOSEN: OnceLock<Isa> = OnceLock::new();

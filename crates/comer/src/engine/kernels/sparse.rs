@@ -9,16 +9,13 @@
 
 use std::ops::Range;
 
-use super::conv::extent;
-use super::gradient::PART_ROWS;
 use super::pixels::LINE;
 use super::vector::Vector;
-use super::{Activation, Buffer, Kernels};
 
 /// Bits of a word.
-const BITS: usize = u64::BITS as usize;
+pub(super) const BITS: usize = u64::BITS as usize;
 /// Rows that take their turn with every stretch of weights before the next ones do: they stay in the second cache.
-const ROWS: usize = 96;
+pub(super) const ROWS: usize = 96;
 /// Rows of which numbers are asked for ahead of time.
 const AHEAD: usize = 16;
 /// Registers of a panel at most. Browsers have few to spare: there, panels of six take 15 % less time than panels of twelve.
@@ -26,59 +23,8 @@ const REGISTERS: usize = if cfg!(target_arch = "wasm32") { 6 } else { 12 };
 /// Lanes of the widest register.
 const LANES: usize = 16;
 
-/// A linear map from `depth` numbers that are mostly zeros to `columns` numbers.
-#[derive(Clone, Debug)]
-pub struct SparseMatrix {
-    columns: usize,
-    depth: usize,
-    lanes: usize,
-    /// Panels of `[depth, registers * lanes]`; columns past the last are zero. Some rows follow that are read, but not used.
-    values: Buffer,
-    bias: Buffer,
-}
-
-impl SparseMatrix {
-    /// Packs the map whose weight from input `k` to output `column` is `weight(column, k)`.
-    pub fn new(kernels: &Kernels, bias: &[f32], depth: usize, weight: impl Fn(usize, usize) -> f32) -> Self {
-        let (columns, lanes) = (bias.len(), kernels.pixels.lanes);
-        let (panels, registers) = panels(columns, lanes);
-        let width = registers * lanes;
-        let mut values = Buffer::default();
-        let rows = values.at_least((panels * depth + BITS + 1) * width).chunks_exact_mut(width);
-        for (index, row) in rows.take(panels * depth).enumerate() {
-            let (first, k) = (index / depth * width, index % depth);
-            for (column, value) in (first..columns).zip(row) {
-                *value = weight(column, k);
-            }
-        }
-        let mut padded = Buffer::default();
-        padded.at_least(panels * width)[..columns].copy_from_slice(bias);
-        Self { columns, depth, lanes, values, bias: padded }
-    }
-
-    /// Packs a row-major matrix with a row of inputs for each number of the bias.
-    ///
-    /// # Panics
-    /// If the matrix is not a whole number of such rows.
-    pub fn from_rows(kernels: &Kernels, matrix: &[f32], bias: &[f32]) -> Self {
-        let depth = matrix.len().checked_div(bias.len()).unwrap_or(0);
-        assert_eq!(matrix.len(), bias.len() * depth, "matrix of {} rows", bias.len());
-        Self::new(kernels, bias, depth, |column, k| matrix[column * depth + k])
-    }
-
-    /// Numbers that the map gives.
-    pub fn columns(&self) -> usize {
-        self.columns
-    }
-
-    /// Numbers that the map takes.
-    pub fn depth(&self) -> usize {
-        self.depth
-    }
-}
-
 /// The number of panels of so many columns, and the registers of each: 6, 8, 10 or 12, as few panels as possible.
-fn panels(columns: usize, lanes: usize) -> (usize, usize) {
+pub(super) fn panels(columns: usize, lanes: usize) -> (usize, usize) {
     let registers = columns.div_ceil(lanes).max(1);
     let panels = registers.div_ceil(REGISTERS);
     (panels, registers.div_ceil(panels).next_multiple_of(2).max(6))
@@ -86,47 +32,47 @@ fn panels(columns: usize, lanes: usize) -> (usize, usize) {
 
 /// Rows that are mostly zeros.
 #[derive(Clone, Copy)]
-struct Inputs {
-    values: *const f32,
-    stride: usize,
-    depth: usize,
+pub(super) struct Inputs {
+    pub values: *const f32,
+    pub stride: usize,
+    pub depth: usize,
 }
 
 /// Rows of any numbers.
 #[derive(Clone, Copy)]
-struct Outputs {
-    values: *const f32,
-    stride: usize,
-    columns: usize,
+pub(super) struct Outputs {
+    pub values: *const f32,
+    pub stride: usize,
+    pub columns: usize,
 }
 
 /// `output[row] = bias + weights * input[row]`
 pub(super) struct SparseProduct {
-    weights: *const f32,
-    bias: *const f32,
-    input: Inputs,
-    output: *mut f32,
-    output_stride: usize,
-    columns: usize,
+    pub weights: *const f32,
+    pub bias: *const f32,
+    pub input: Inputs,
+    pub output: *mut f32,
+    pub output_stride: usize,
+    pub columns: usize,
     /// Starts with what is in the output, not with the bias.
-    accumulate: bool,
+    pub accumulate: bool,
     /// Results below become this.
-    floor: f32,
+    pub floor: f32,
 }
 
 /// `sum[row][k] += weights[k] * gradient[row]` where `input[row][k]` is not zero.
 pub(super) struct SparseInputGradient {
-    weights: *const f32,
-    input: Inputs,
-    gradient: Outputs,
-    sum: *mut f32,
-    sum_stride: usize,
+    pub weights: *const f32,
+    pub input: Inputs,
+    pub gradient: Outputs,
+    pub sum: *mut f32,
+    pub sum_stride: usize,
 }
 
 /// The sums of the products of inputs and gradients.
 pub(super) struct SparseWeightGradient {
-    input: Inputs,
-    gradient: Outputs,
+    pub input: Inputs,
+    pub gradient: Outputs,
 }
 
 // SAFETY: the pointers of a job stay valid while it runs, its inputs are only read, and whoever runs parts of it on
@@ -451,131 +397,5 @@ fn transpose(bits: &mut [u64; BITS]) {
         }
         side /= 2;
         mask ^= mask << side;
-    }
-}
-
-impl Kernels {
-    /// [`Self::matmul`] for an input that is mostly zeros.
-    ///
-    /// # Panics
-    /// As [`Self::matmul`].
-    pub fn sparse_matmul(
-        &self,
-        weights: &SparseMatrix,
-        input: (&[f32], usize),
-        rows: usize,
-        activation: Activation,
-        output: (&mut [f32], usize),
-    ) {
-        self.sparse_product(weights, input, rows, activation, output, false);
-    }
-
-    /// [`Self::matmul_add`] for an input that is mostly zeros.
-    ///
-    /// # Panics
-    /// As [`Self::matmul`].
-    pub fn sparse_matmul_add(
-        &self,
-        weights: &SparseMatrix,
-        input: (&[f32], usize),
-        rows: usize,
-        output: (&mut [f32], usize),
-    ) {
-        self.sparse_product(weights, input, rows, Activation::None, output, true);
-    }
-
-    fn sparse_product(
-        &self,
-        weights: &SparseMatrix,
-        (input, input_stride): (&[f32], usize),
-        rows: usize,
-        activation: Activation,
-        (output, output_stride): (&mut [f32], usize),
-        accumulate: bool,
-    ) {
-        let &SparseMatrix { columns, depth, .. } = weights;
-        assert_eq!(weights.lanes, self.pixels.lanes, "weights packed for other kernels");
-        assert!(input.len() >= extent(rows, input_stride, depth), "input too short");
-        assert!(output.len() >= extent(rows, output_stride, columns), "output too short");
-        assert!(output_stride >= columns, "rows of the output overlap");
-        let job = SparseProduct {
-            weights: weights.values.as_ptr(),
-            bias: weights.bias.as_ptr(),
-            input: Inputs { values: input.as_ptr(), stride: input_stride, depth },
-            output: output.as_mut_ptr(),
-            output_stride,
-            columns,
-            accumulate,
-            floor: activation.floor(),
-        };
-        self.split_rows(rows, ROWS, |rows| {
-            // SAFETY: the lengths were checked above, `pixels` exist only where their instruction set does, and no two
-            // parts share a row.
-            unsafe { (self.pixels.sparse_product)(&job, rows) }
-        });
-    }
-
-    /// Adds the gradient of the input of [`Self::sparse_matmul_add`] to `sum`, from that of its output, where the input is not
-    /// zero: a ReLU or dropout before it stops all other gradients. The rows of `sum` are as far apart as those of the input.
-    ///
-    /// # Panics
-    /// As [`Self::matmul`].
-    pub fn sparse_input_grad_add(
-        &self,
-        weights: &SparseMatrix,
-        (input, input_stride): (&[f32], usize),
-        (gradient, gradient_stride): (&[f32], usize),
-        rows: usize,
-        sum: &mut [f32],
-    ) {
-        let &SparseMatrix { columns, depth, .. } = weights;
-        assert_eq!(weights.lanes, self.pixels.lanes, "weights packed for other kernels");
-        assert!(input.len() >= extent(rows, input_stride, depth), "input too short");
-        assert!(gradient.len() >= extent(rows, gradient_stride, columns), "gradient too short");
-        assert!(sum.len() >= extent(rows, input_stride, depth), "sum too short");
-        assert!(input_stride >= depth, "rows of the sum overlap");
-        let job = SparseInputGradient {
-            weights: weights.values.as_ptr(),
-            input: Inputs { values: input.as_ptr(), stride: input_stride, depth },
-            gradient: Outputs { values: gradient.as_ptr(), stride: gradient_stride, columns },
-            sum: sum.as_mut_ptr(),
-            sum_stride: input_stride,
-        };
-        self.split_rows(rows, ROWS, |rows| {
-            // SAFETY: as in `sparse_product`.
-            unsafe { (self.pixels.sparse_input_gradient)(&job, rows) }
-        });
-    }
-
-    /// The gradient of a matrix `[columns, depth]` as [`Self::matmul_weight_grad`], skipping zeros of the input.
-    ///
-    /// # Panics
-    /// If a slice is too short for its rows.
-    pub fn sparse_weight_grad(
-        &self,
-        (input, input_stride): (&[f32], usize),
-        depth: usize,
-        (gradient, gradient_stride): (&[f32], usize),
-        columns: usize,
-        rows: usize,
-    ) -> Vec<f32> {
-        assert!(input.len() >= extent(rows, input_stride, depth), "input too short");
-        assert!(gradient.len() >= extent(rows, gradient_stride, columns), "gradient too short");
-        let job = SparseWeightGradient {
-            input: Inputs { values: input.as_ptr(), stride: input_stride, depth },
-            gradient: Outputs { values: gradient.as_ptr(), stride: gradient_stride, columns },
-        };
-        let (panels, registers) = panels(columns, self.pixels.lanes);
-        let width = registers * self.pixels.lanes;
-        let length = panels * depth * width;
-        let sums = self.sum_parts(rows, PART_ROWS, length, BITS * width, |rows, sums, scratch| {
-            // SAFETY: the lengths were checked above, and `pixels` exist only where their instruction set does.
-            unsafe { (self.pixels.sparse_weight_gradient)(&job, rows, sums, scratch) }
-        });
-        let sum = |column: usize, k: usize| sums[(column / width * depth + k) * width + column % width];
-        (0..columns)
-            .flat_map(|column| (0..depth).map(move |k| (column, k)))
-            .map(|(column, k)| sum(column, k))
-            .collect()
     }
 }
