@@ -12,8 +12,25 @@ use super::simd::vectorised;
 /// Rows per partial sum: fixed, so that results do not depend on the number of threads.
 const ROWS: usize = 128;
 
-/// Channels that are summed at once.
-const LANES: usize = 16;
+/// Calls a function of some channels from a first one on for all channels: for 24 at once, enough sums to keep the processor busy and
+/// the width of a dense layer, then for 8, then for each.
+macro_rules! for_lanes {
+    ($channels:expr, |$first:ident| $($path:ident).+::<LANES>($($argument:expr),*)) => {{
+        let mut $first = 0;
+        while $first + 24 <= $channels {
+            $($path).+::<24>($($argument),*);
+            $first += 24;
+        }
+        while $first + 8 <= $channels {
+            $($path).+::<8>($($argument),*);
+            $first += 8;
+        }
+        while $first < $channels {
+            $($path).+::<1>($($argument),*);
+            $first += 1;
+        }
+    }};
+}
 
 /// `y = weight * (x - mean) / deviation + bias` for each channel, then ReLU, then dropout.
 #[derive(Clone, Copy)]
@@ -32,15 +49,7 @@ pub(super) fn statistics(values: &[f32], channels: usize) -> Vec<Statistics> {
         vectorised(
             #[inline(always)]
             || {
-                let whole = channels / LANES * LANES;
-                for c in (0..whole).step_by(LANES) {
-                    let (mean, squares) = (&mut mean[c..][..LANES], &mut squares[c..][..LANES]);
-                    lane_statistics::<LANES>(rows, channels, c, mean, squares);
-                }
-                for c in whole..channels {
-                    let (mean, squares) = (&mut mean[c..][..1], &mut squares[c..][..1]);
-                    lane_statistics::<1>(rows, channels, c, mean, squares);
-                }
+                for_lanes!(channels, |c| lane_statistics::<LANES>(rows, c, &mut mean, &mut squares));
             },
         );
         (count, mean, squares)
@@ -63,13 +72,8 @@ pub(super) fn statistics(values: &[f32], channels: usize) -> Vec<Statistics> {
 
 /// The mean of some channels from `first` on, and the sum of the squares around it.
 #[inline(always)]
-fn lane_statistics<const LANES: usize>(
-    rows: &[f32],
-    channels: usize,
-    first: usize,
-    mean: &mut [f32],
-    squares: &mut [f32],
-) {
+fn lane_statistics<const LANES: usize>(rows: &[f32], first: usize, mean: &mut [f32], squares: &mut [f32]) {
+    let channels = mean.len();
     let count = (rows.len() / channels) as f32;
     let mut sums = [0f32; LANES];
     for row in rows.chunks_exact(channels) {
@@ -86,8 +90,8 @@ fn lane_statistics<const LANES: usize>(
             sums[lane] += (x[lane] - means[lane]) * (x[lane] - means[lane]);
         }
     }
-    mean.copy_from_slice(&means);
-    squares.copy_from_slice(&sums);
+    mean[first..][..LANES].copy_from_slice(&means);
+    squares[first..][..LANES].copy_from_slice(&sums);
 }
 
 /// The values of a row from `first` on.
@@ -122,10 +126,7 @@ impl BatchNorm<'_> {
                             output[c] = (values[c] * scale[c] + shift[c]).max(least);
                         }
                         if let Some(dropout) = self.dropout {
-                            let first = (part * ROWS + row) * channels;
-                            for c in 0..channels {
-                                output[c] *= dropout.factor(first + c);
-                            }
+                            dropout.apply_to_row(part * ROWS + row, output);
                         }
                     }
                 },
@@ -201,15 +202,9 @@ impl BatchNorm<'_> {
             vectorised(
                 #[inline(always)]
                 || {
-                    let whole = channels / LANES * LANES;
-                    let mut lanes = Activation { channels, stride, least, factor, gradient, values, output };
+                    let mut rows = Activation { channels, stride, least, factor, gradient, values, output };
                     let (plain, weighted) = sums.split_at_mut(channels);
-                    for c in (0..whole).step_by(LANES) {
-                        lanes.backward::<LANES>(c, &mean, plain, weighted);
-                    }
-                    for c in whole..channels {
-                        lanes.backward::<1>(c, &mean, plain, weighted);
-                    }
+                    for_lanes!(channels, |c| rows.backward::<LANES>(c, &mean, plain, weighted));
                 },
             );
             sums

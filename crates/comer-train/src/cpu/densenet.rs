@@ -5,6 +5,7 @@
 //! Pictures are not padded.
 
 use comer::internal::config::{BLOCKS, ModelConfig};
+use comer::internal::engine::kernels::{Kernels, NonzeroMask};
 use comer::internal::weights::Weights;
 use rayon::prelude::*;
 
@@ -64,6 +65,7 @@ struct BlockTape {
     rows: Buffer, // [pixels][channels at the end of the block]
     /// Channels at the start that are not mostly zeros.
     dense: usize,
+    mask: NonzeroMask,
     layers: Vec<LayerTape>,
     transition: Option<(UnitTape, Buffer)>,
 }
@@ -99,16 +101,22 @@ impl DenseNet<'_> {
         let mut blocks = Vec::with_capacity(BLOCKS);
         for block in 0..BLOCKS {
             let channels = self.config.block_output_channels(block);
-            let dense = dense_channels(&rows, channels, self.config.block_input_channels(block));
+            let inputs = self.config.block_input_channels(block);
+            let mut mask = NonzeroMask::new(grid.pixels, channels);
+            Kernels::detect().mark_nonzero(&mut mask, 0..inputs, (&rows, channels));
+            // A pool of zeros is zero, and ReLU or dropout stop the gradients of all of them.
+            let mostly_zeros = mask.count() as f64 <= SPARSE * (inputs * grid.pixels) as f64;
+            let dense = if mostly_zeros { 0 } else { inputs };
             let layers = (0..self.config.layers_per_block)
-                .map(|layer| self.layer((block, layer), &mut rows, dense, &grid))
+                .map(|layer| self.layer((block, layer), &mut rows, (dense, &mut mask), &grid))
                 .collect();
             let Some(path) = transition_path(block) else {
-                blocks.push(BlockTape { grid: grid.clone(), rows, dense, layers, transition: None });
+                blocks.push(BlockTape { grid: grid.clone(), rows, dense, mask, layers, transition: None });
                 break;
             };
             let unit = self.unit(&path, 3 * block, true);
-            let input = Pixels { values: &rows, stride: channels, count: grid.pixels, dense };
+            let sparse = Some((dense, &mask));
+            let input = Pixels { values: &rows, stride: channels, count: grid.pixels, sparse };
             let values = conv1x1(unit.convolution(), input);
             let mut output = Buffer::new(values.len());
             let halved = self.config.block_input_channels(block + 1);
@@ -118,7 +126,14 @@ impl DenseNet<'_> {
             let mut next = Buffer::new(stride * small.pixels);
             let pixels = pool::Pixels { grid: &grid, values: &output, channels: halved };
             pool::mean_forward(pixels, &mut next, stride);
-            blocks.push(BlockTape { grid, rows, dense, layers, transition: Some((transition, output)) });
+            blocks.push(BlockTape {
+                grid,
+                rows,
+                dense,
+                mask,
+                layers,
+                transition: Some((transition, output)),
+            });
             (grid, rows) = (small, next);
         }
         let BlockTape { grid, rows, .. } = &blocks[BLOCKS - 1];
@@ -146,7 +161,8 @@ impl DenseNet<'_> {
                 let channels = self.config.block_output_channels(block);
                 gradient = Buffer::zeros(tape.rows.len());
                 let (stride, count) = (channels, tape.grid.pixels);
-                let input = Pixels { values: &tape.rows, stride, count, dense: tape.dense };
+                let sparse = Some((tape.dense, &tape.mask));
+                let input = Pixels { values: &tape.rows, stride, count, sparse };
                 conv1x1_backward(unit.convolution(), input, &wide, &mut gradient);
                 unit.insert_grad(conv1x1_weight_grad(unit.convolution(), input, &wide), &mut gradients);
             }
@@ -204,18 +220,21 @@ impl DenseNet<'_> {
         &self,
         (block, layer): (usize, usize),
         rows: &mut [f32],
-        dense: usize,
+        (dense, mask): (usize, &mut NonzeroMask),
         grid: &Grid,
     ) -> LayerTape {
         let inputs = self.config.block_input_channels(block) + layer * self.config.growth_rate;
         let stride = self.config.block_output_channels(block);
         self.with_units(block, layer, |reduce, grow| {
-            let input = Pixels { values: rows, stride, count: grid.pixels, dense };
+            let sparse = Some((dense, &*mask));
+            let input = Pixels { values: rows, stride, count: grid.pixels, sparse };
             let values = conv1x1(reduce.convolution(), input);
             let mut reduced = Buffer::new(values.len());
             let reduce = reduce.normalise(values, &mut reduced, self.config.bottleneck_channels());
             let values = conv3x3(grow.convolution(), &reduced, grid);
             let grow = grow.normalise(values, &mut rows[inputs..], stride);
+            let own = inputs..inputs + self.config.growth_rate;
+            Kernels::detect().mark_nonzero(mask, own, (&rows[inputs..], stride));
             LayerTape { reduce, reduced, grow }
         })
     }
@@ -224,7 +243,7 @@ impl DenseNet<'_> {
     fn layer_backward(
         &self,
         (block, layer): (usize, usize),
-        BlockTape { grid, rows, dense, layers, .. }: &BlockTape,
+        BlockTape { grid, rows, dense, mask, layers, .. }: &BlockTape,
         gradient: &mut [f32],
         gradients: &mut Weights,
     ) {
@@ -242,7 +261,7 @@ impl DenseNet<'_> {
             let mut middle = conv3x3_backward(grow.convolution(), &own, grid);
             let output = (&reduced[..], self.config.bottleneck_channels());
             reduce.normalise_backward(reduce_tape, output, &mut middle, gradients);
-            let input = Pixels { values: rows, stride, count: grid.pixels, dense: *dense };
+            let input = Pixels { values: rows, stride, count: grid.pixels, sparse: Some((*dense, mask)) };
             reduce.insert_grad(conv1x1_weight_grad(reduce.convolution(), input, &middle), gradients);
             conv1x1_backward(reduce.convolution(), input, &middle, gradient);
         });
@@ -253,7 +272,7 @@ impl DenseNet<'_> {
         let grid = pictures.halved();
         let unit = self.unit("encoder.stem", 0, false);
         let patches = patches(pixels, pictures, &grid);
-        let input = Pixels { values: &patches, stride: TAPS, count: grid.pixels, dense: TAPS };
+        let input = Pixels { values: &patches, stride: TAPS, count: grid.pixels, sparse: None };
         let values = conv1x1(unit.convolution(), input);
         let mut output = Buffer::new(values.len());
         let unit = unit.normalise(values, &mut output, self.config.stem_channels());
@@ -267,19 +286,9 @@ impl DenseNet<'_> {
         let pixels = pool::Pixels { grid, values: output, channels };
         let mut wide = pool::max_backward(pixels, gradient, self.config.block_output_channels(0));
         unit.normalise_backward(unit_tape, (output, channels), &mut wide, gradients);
-        let input = Pixels { values: patches, stride: TAPS, count: grid.pixels, dense: TAPS };
+        let input = Pixels { values: patches, stride: TAPS, count: grid.pixels, sparse: None };
         unit.insert_grad(conv1x1_weight_grad(unit.convolution(), input, &wide), gradients);
     }
-}
-
-/// The channels of a block's input, or 0 if they are mostly zeros: a pool of zeros is zero, and ReLU or dropout stop the gradients
-/// of all of them.
-fn dense_channels(rows: &[f32], stride: usize, channels: usize) -> usize {
-    let (pixels, mut count) = (rows.len() / stride, 0);
-    for row in rows.chunks_exact(stride) {
-        count += row[..channels].iter().filter(|&&value| value != 0.0).count();
-    }
-    if count as f64 <= SPARSE * (channels * pixels) as f64 { 0 } else { channels }
 }
 
 fn transition_path(block: usize) -> Option<String> {

@@ -94,40 +94,55 @@ fn forward(
 /// of each window.
 pub(super) fn max_backward(input: Pixels, gradient: &[f32], stride: usize) -> Buffer {
     let channels = input.channels;
-    backward(input.grid, channels, gradient, stride, |strip, x, gradient, result, scratch| {
-        let pixels = &input.values[strip.start * channels..];
-        let (most, left) = scratch.split_at_mut(channels);
-        most.fill(f32::NEG_INFINITY);
-        left.copy_from_slice(gradient);
-        for pixel in strip.window(x) {
-            let pixel = &pixels[pixel * channels..][..channels];
-            for c in 0..channels {
-                most[c] = if pixel[c] > most[c] { pixel[c] } else { most[c] };
+    backward(
+        input.grid,
+        channels,
+        gradient,
+        stride,
+        #[inline(always)]
+        |strip: &Strip, x, gradient: &[f32], result: &mut [f32], scratch: &mut [f32]| {
+            let pixels = &input.values[strip.start * channels..];
+            let (most, left) = scratch.split_at_mut(channels);
+            most.fill(f32::NEG_INFINITY);
+            left.copy_from_slice(gradient);
+            for pixel in strip.window(x) {
+                let pixel = &pixels[pixel * channels..][..channels];
+                for c in 0..channels {
+                    most[c] = if pixel[c] > most[c] { pixel[c] } else { most[c] };
+                }
             }
-        }
-        for index in strip.window(x) {
-            let pixel = &pixels[index * channels..][..channels];
-            let result = &mut result[index * channels..][..channels];
-            for c in 0..channels {
-                let hit = pixel[c] == most[c];
-                result[c] = if hit { left[c] } else { 0.0 };
-                left[c] = if hit { 0.0 } else { left[c] };
+            for index in strip.window(x) {
+                let pixel = &pixels[index * channels..][..channels];
+                let result = &mut result[index * channels..][..channels];
+                let (most, left) = (&most[..channels], &mut left[..channels]);
+                for c in 0..channels {
+                    let hit = pixel[c] == most[c];
+                    result[c] = if hit { left[c] } else { 0.0 };
+                    left[c] = if hit { 0.0 } else { left[c] };
+                }
             }
-        }
-    })
+        },
+    )
 }
 
 /// The gradient of the mean's input, from that of its output, which lies `stride` apart.
 pub(super) fn mean_backward(grid: &Grid, channels: usize, gradient: &[f32], stride: usize) -> Buffer {
-    backward(grid, channels, gradient, stride, |strip, x, gradient, result, _| {
-        let share = 1.0 / strip.window(x).count() as f32;
-        for index in strip.window(x) {
-            let result = &mut result[index * channels..][..channels];
-            for c in 0..channels {
-                result[c] = gradient[c] * share;
+    backward(
+        grid,
+        channels,
+        gradient,
+        stride,
+        #[inline(always)]
+        |strip: &Strip, x, gradient: &[f32], result: &mut [f32], _: &mut [f32]| {
+            let share = 1.0 / strip.window(x).count() as f32;
+            for index in strip.window(x) {
+                let result = &mut result[index * channels..][..channels];
+                for c in 0..channels {
+                    result[c] = gradient[c] * share;
+                }
             }
-        }
-    })
+        },
+    )
 }
 
 /// Calls `each` with a strip, the number of a window, the gradient of its output, the strip's part of the result and two

@@ -1,7 +1,7 @@
 //! The unit of the DenseNet: a convolution, then batch norm, ReLU and dropout.
 
 use comer::internal::engine::kernels::{
-    Activation, Algorithm, Kernels, PackedConv, PackedMatrix, SparseMatrix,
+    Activation, Algorithm, Kernels, NonzeroMask, PackedConv, PackedMatrix, SparseMatrix, SparseRows,
 };
 use comer::internal::weights::{Tensor, Weights};
 
@@ -80,8 +80,16 @@ pub(super) struct Pixels<'a> {
     pub values: &'a [f32],
     pub stride: usize,
     pub count: usize,
-    /// The channels from this one on are mostly zeros, because of ReLU and dropout.
-    pub dense: usize,
+    /// The channels from this one on are mostly zeros, because of ReLU and dropout; and where they are not.
+    pub sparse: Option<(usize, &'a NonzeroMask)>,
+}
+
+impl<'a> Pixels<'a> {
+    /// The channels that are mostly zeros.
+    fn sparse_rows(&self) -> Option<SparseRows<'a>> {
+        let &Self { values, stride, sparse, .. } = self;
+        sparse.map(|(first, mask)| SparseRows { values: &values[first..], stride, mask, first })
+    }
 }
 
 /// A convolution over single pixels, `[out, in, 1, 1]` or a matrix: to `[pixels][out]`
@@ -98,11 +106,10 @@ pub(super) fn conv1x1(weights: &Tensor, input: Pixels) -> Buffer {
         Activation::None,
         (&mut output, outputs),
     );
-    if dense < inputs {
+    if let Some(sparse) = input.sparse_rows().filter(|_| dense < inputs) {
         let packed = SparseMatrix::new(&kernels, &vec![0.0; outputs], inputs - dense, |output, k| {
             weight(output, dense + k)
         });
-        let sparse = (&input.values[dense..], input.stride);
         kernels.sparse_matmul_add(&packed, sparse, input.count, (&mut output, outputs));
     }
     output
@@ -115,10 +122,9 @@ pub(super) fn conv1x1_weight_grad(weights: &Tensor, input: Pixels, gradient: &[f
     let gradient = (gradient, outputs);
     let left =
         kernels.matmul_weight_grad((input.values, input.stride), dense, gradient, outputs, input.count);
-    if dense == inputs {
+    let Some(sparse) = input.sparse_rows().filter(|_| dense < inputs) else {
         return left;
-    }
-    let sparse = (&input.values[dense..], input.stride);
+    };
     let right = kernels.sparse_weight_grad(sparse, inputs - dense, gradient, outputs, input.count);
     let rows = (0..outputs).flat_map(|output| {
         let (left, right) = (&left[output * dense..][..dense], &right[output * (inputs - dense)..]);
@@ -136,11 +142,10 @@ pub(super) fn conv1x1_backward(weights: &Tensor, input: Pixels, gradient: &[f32]
     let transposed = PackedMatrix::new(&kernels, &vec![0.0; dense], outputs, |input, k| weight(k, input));
     let gradient = (gradient, outputs);
     kernels.matmul_add(&transposed, gradient, input.count, (sum, input.stride));
-    if dense < inputs {
+    if let Some(sparse) = input.sparse_rows().filter(|_| dense < inputs) {
         let packed = SparseMatrix::new(&kernels, &vec![0.0; outputs], inputs - dense, |output, k| {
             weight(output, dense + k)
         });
-        let sparse = (&input.values[dense..], input.stride);
         kernels.sparse_input_grad_add(&packed, sparse, gradient, input.count, &mut sum[dense..]);
     }
 }
@@ -149,7 +154,7 @@ pub(super) fn conv1x1_backward(weights: &Tensor, input: Pixels, gradient: &[f32]
 fn widths(weights: &Tensor, input: &Pixels) -> (usize, usize, usize) {
     let outputs = weights.shape[0];
     let inputs = weights.data.len() / outputs;
-    (outputs, inputs, input.dense.min(inputs))
+    (outputs, inputs, input.sparse.map_or(inputs, |(first, _)| first.min(inputs)))
 }
 
 /// A 3 x 3 convolution: `[pixels][in]` to `[pixels][out]`

@@ -14,7 +14,9 @@ use fold::{Folded, tensor};
 use stem::Stem;
 
 use super::Features;
-use super::kernels::{Activation, Algorithm, Buffer, Kernels, PackedConv, SparseMatrix};
+use super::kernels::{
+    Activation, Algorithm, Buffer, Kernels, NonzeroMask, PackedConv, SparseMatrix, SparseRows,
+};
 use crate::config::{BLOCKS, ModelConfig, NORM_EPSILON};
 use crate::error::{Error, Result};
 use crate::image::{HEIGHT_LIMITS, Image, WIDTH_LIMITS};
@@ -61,6 +63,8 @@ struct Buffers {
     dense: [Buffer; BLOCKS],
     /// The pixels of a bottleneck or a transition.
     narrow: Buffer,
+    /// Where the pixels of a dense block are not zero.
+    mask: NonzeroMask,
 }
 
 /// What has just been computed, and what it took: for benchmarks.
@@ -157,12 +161,13 @@ impl Encoder {
         buffers: &mut Buffers,
         done: &mut dyn FnMut(Stage),
     ) -> Features {
-        let Buffers { dense, narrow } = buffers;
+        let Buffers { dense, narrow, mask } = buffers;
         let mut size = Stem::output_size(picture);
         for (index, block) in self.blocks.iter().enumerate() {
             if let Some(before) = index.checked_sub(1) {
                 let (transition, pixels) = (&self.transitions[before], size.0 * size.1);
-                let input = (&dense[before][..], self.blocks[before].output);
+                let input =
+                    SparseRows { values: &dense[before], stride: self.blocks[before].output, mask, first: 0 };
                 let output = (narrow.at_least(pixels * block.input), block.input);
                 kernels.sparse_matmul(transition, input, pixels, Activation::Relu, output);
                 done(Stage::matmul("transitions", transition, pixels));
@@ -176,12 +181,12 @@ impl Encoder {
                 self.stem.run(kernels, picture, (values, block.output));
                 done(Stage { name: "stem", operations: self.stem.operations(picture) });
             }
-            block.run(kernels, &mut dense[index], size, narrow, (STAGES[index], done));
+            block.run(kernels, (&mut dense[index], mask), size, narrow, (STAGES[index], done));
         }
         let last = self.blocks.len() - 1;
         let (cells, d_model) = (size.0 * size.1, self.norm_weight.len());
         let mut values = vec![0.0; cells * d_model];
-        let input = (&dense[last][..], self.blocks[last].output);
+        let input = SparseRows { values: &dense[last], stride: self.blocks[last].output, mask, first: 0 };
         kernels.sparse_matmul(&self.projection, input, cells, Activation::None, (&mut values, d_model));
         done(Stage::matmul("projection", &self.projection, cells));
         self.add_positions(&mut values, size);
@@ -208,23 +213,25 @@ impl Encoder {
 }
 
 impl DenseBlock {
-    /// The layers of the block, whose input is in the first channels of `values` already.
+    /// The layers of the block, whose input is in the first channels of `values` already. The mask becomes that of `values`.
     fn run(
         &self,
         kernels: &Kernels,
-        values: &mut [f32],
+        (values, mask): (&mut [f32], &mut NonzeroMask),
         (height, width): (usize, usize),
         narrow: &mut Buffer,
         ((reduce, grow), done): ((&'static str, &'static str), &mut dyn FnMut(Stage)),
     ) {
         let pixels = height * width;
         let mut channels = self.input;
+        mask.clear(pixels, self.output);
+        kernels.mark_nonzero(mask, 0..channels, (values, self.output));
         for layer in &self.layers {
             let bottleneck = layer.reduce.columns();
             let middle = narrow.at_least(pixels * bottleneck);
             kernels.sparse_matmul(
                 &layer.reduce,
-                (values, self.output),
+                SparseRows { values, stride: self.output, mask, first: 0 },
                 pixels,
                 Activation::Relu,
                 (middle, bottleneck),
@@ -234,8 +241,10 @@ impl DenseBlock {
             let conv =
                 layer.grow_directly.as_ref().filter(|_| pixels <= DIRECT_PIXELS).unwrap_or(&layer.grow);
             kernels.conv3x3(conv, (middle, bottleneck), &[(height, width)], Activation::Relu, output);
+            let own = channels..channels + layer.grow.columns();
+            kernels.mark_nonzero(mask, own.clone(), (&values[channels..], self.output));
             done(Stage::conv3x3(grow, conv, pixels));
-            channels += layer.grow.columns();
+            channels = own.end;
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Pictures are channels-last, and take [`Kernels::matmul`] (a 1 x 1 convolution) and [`Kernels::conv3x3`], each with a
 //! bias and, if asked for, a ReLU: `conv` checks every length and then hands pointers to the loops in `pixels` and
 //! `winograd`; `gradient` has the weight gradients for training. `sparse_matrix` does the same for `sparse`, the products that
-//! skip zeros. The decoder's few rows at a time go through `panels` and `rows`. It is the only place of the crate with unsafe
+//! skip zeros, which `nonzero` finds. The decoder's few rows at a time go through `panels` and `rows`. It is the only place of the crate with unsafe
 //! code.
 #![allow(unsafe_code)]
 
@@ -11,6 +11,7 @@ mod block;
 mod buffer;
 mod conv;
 mod gradient;
+mod nonzero;
 mod pairs;
 pub(crate) mod panels;
 mod pixels;
@@ -30,6 +31,7 @@ use rayon::prelude::*;
 pub use block::BLOCK;
 pub use buffer::Buffer;
 pub use conv::{Algorithm, PackedConv, PackedConv5x5, PackedMatrix};
+pub use nonzero::{NonzeroMask, SparseRows};
 pub use sparse_matrix::SparseMatrix;
 
 /// The instruction set that [`Kernels::detect`] is to find.

@@ -12,6 +12,7 @@
 use std::ops::Range;
 
 use super::gradient::{MatrixGradient, WinogradGradient, matrix_part, winograd_gradient_part};
+use super::nonzero::{Marking, marking_part};
 use super::sparse::{self, SparseInputGradient, SparseProduct, SparseWeightGradient};
 use super::vector::Vector;
 use super::winograd::{Winograd, winograd_part};
@@ -85,6 +86,7 @@ pub(super) struct Entries {
     pub winograd: unsafe fn(&Winograd, Range<usize>, *mut f32),
     pub matrix_gradient: unsafe fn(&MatrixGradient, Range<usize>, *mut f32, *mut f32),
     pub winograd_gradient: unsafe fn(&WinogradGradient, Range<usize>, *mut f32, *mut f32),
+    pub marking: unsafe fn(&Marking, Range<usize>),
     pub sparse_product: unsafe fn(&SparseProduct, Range<usize>),
     pub sparse_input_gradient: unsafe fn(&SparseInputGradient, Range<usize>),
     pub sparse_weight_gradient: unsafe fn(&SparseWeightGradient, Range<usize>, *mut f32, *mut f32),
@@ -124,6 +126,11 @@ macro_rules! entries {
                 unsafe { winograd_gradient_part::<$vector, $three, $two>(job, groups, sums, scratch) }
             }
             $(#[target_feature(enable = $feature)])?
+            unsafe fn marking(job: &Marking, rows: Range<usize>) {
+                // SAFETY: as above.
+                unsafe { marking_part::<$vector>(job, rows) }
+            }
+            $(#[target_feature(enable = $feature)])?
             unsafe fn sparse_product(job: &SparseProduct, rows: Range<usize>) {
                 // SAFETY: as above.
                 unsafe { sparse::product_part::<$vector>(job, rows) }
@@ -151,6 +158,7 @@ macro_rules! entries {
                 winograd,
                 matrix_gradient,
                 winograd_gradient,
+                marking,
                 sparse_product,
                 sparse_input_gradient,
                 sparse_weight_gradient,

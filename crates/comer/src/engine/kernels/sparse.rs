@@ -1,7 +1,7 @@
 //! Products with rows that are mostly zeros, such as the channels behind a ReLU and dropout: zeros are skipped.
 //!
-//! Up to 64 numbers of a row become the bits of a word, set where they are not zero, and only the set bits are visited. The
-//! sums of a row stay in registers meanwhile, and the stretch of weights that the bits choose from in the first cache.
+//! Rows come with a bit for each number, set where it is not zero. Up to 64 bits are a word, and only those that are set are visited.
+//! The sums of a row stay in registers meanwhile, and the stretch of weights that the bits choose from in the first cache.
 #![allow(
     clippy::needless_range_loop,
     reason = "counted loops are unrolled for certain, iterators only mostly"
@@ -30,12 +30,17 @@ pub(super) fn panels(columns: usize, lanes: usize) -> (usize, usize) {
     (panels, registers.div_ceil(panels).next_multiple_of(2).max(6))
 }
 
-/// Rows that are mostly zeros.
+/// Rows that are mostly zeros, with a bit for each number.
 #[derive(Clone, Copy)]
 pub(super) struct Inputs {
     pub values: *const f32,
     pub stride: usize,
     pub depth: usize,
+    /// `words` for each row and one more.
+    pub bits: *const u64,
+    pub words: usize,
+    /// The bit of a row's first number.
+    pub first: usize,
 }
 
 /// Rows of any numbers.
@@ -92,27 +97,24 @@ impl Inputs {
 
     /// Bits that are set where a stretch of a row is not zero.
     #[inline(always)]
-    unsafe fn nonzero<V: Vector>(self, row: usize, stretch: &Range<usize>) -> u64 {
-        // SAFETY: the caller vouches for the instruction set and for the row.
+    unsafe fn nonzero(self, row: usize, stretch: &Range<usize>) -> u64 {
+        let first = self.first + stretch.start;
+        // SAFETY: the caller vouches for the row, which another word follows.
         unsafe {
-            let (from, count) = (self.row(row, stretch.start), stretch.len());
-            for line in (0..count).step_by(LINE) {
-                V::prefetch(from.wrapping_add(AHEAD * self.stride + line));
-            }
-            let (mut bits, mut place) = (0, 0);
-            while place + V::LANES <= count {
-                bits |= u64::from(V::load(from.add(place)).nonzero()) << place;
-                place += V::LANES;
-            }
-            while place + V::Rest::LANES <= count && V::Rest::LANES > 1 {
-                bits |= u64::from(V::Rest::load(from.add(place)).nonzero()) << place;
-                place += V::Rest::LANES;
-            }
-            while place < count {
-                bits |= u64::from(f32::load(from.add(place)).nonzero()) << place;
-                place += 1;
-            }
-            bits
+            let word = self.bits.add(row * self.words + first / BITS);
+            let shift = first % BITS;
+            let bits = *word >> shift | *word.add(1) << 1 << (BITS - 1 - shift);
+            bits & u64::MAX.checked_shr((BITS - stretch.len()) as u32).unwrap_or(0)
+        }
+    }
+
+    /// Asks for the numbers of a later row.
+    #[inline(always)]
+    unsafe fn prefetch<V: Vector>(self, row: usize, stretch: &Range<usize>) {
+        // SAFETY: the caller vouches for the row; what comes after it is not read.
+        let from = unsafe { self.row(row, stretch.start) };
+        for line in (0..stretch.len()).step_by(LINE) {
+            V::prefetch(from.wrapping_add(AHEAD * self.stride + line));
         }
     }
 
@@ -162,7 +164,8 @@ unsafe fn product_panel<V: Vector, const COUNT: usize>(
         for row in rows.clone() {
             // SAFETY: the caller vouches for the job and the instruction set.
             unsafe {
-                let bits = job.input.nonzero::<V>(row, &stretch);
+                let bits = job.input.nonzero(row, &stretch);
+                job.input.prefetch::<V>(row, &stretch);
                 let output = job.output.add(row * job.output_stride + panel * width);
                 let mut sums = match resume {
                     true => load_row::<V, COUNT>(output, columns),
@@ -206,11 +209,15 @@ unsafe fn input_gradient_panel<V: Vector, const COUNT: usize>(
             // SAFETY: the caller vouches for the job and the instruction set. There is a row of weights for every bit, and
             // one for the number 64, which stands for none.
             unsafe {
-                let mut bits = job.input.nonzero::<V>(row, &stretch);
+                let mut bits = job.input.nonzero(row, &stretch);
                 let gradient = job.gradient.values.add(row * job.gradient.stride + panel * width);
                 let gradient = load_row::<V, COUNT>(gradient, job.gradient.columns - panel * width);
                 let weights = job.weights.add((panel * job.input.depth + stretch.start) * width);
-                let mut found = [0f32; BITS + 1];
+                let sum = job.sum.add(row * job.sum_stride + stretch.start);
+                for line in (0..stretch.len()).step_by(LINE) {
+                    V::prefetch(sum.wrapping_add(AHEAD * job.sum_stride + line));
+                }
+                let mut none = 0.0;
                 while bits != 0 {
                     let places = [next(&mut bits), next(&mut bits), next(&mut bits), next(&mut bits)];
                     let mut products = [V::splat(0.0); 4];
@@ -220,22 +227,11 @@ unsafe fn input_gradient_panel<V: Vector, const COUNT: usize>(
                             products[place] = products[place].mul_add(gradient[i], weight);
                         }
                     }
-                    let sums = V::sums(products);
+                    let products = V::sums(products);
                     for place in 0..4 {
-                        *found.as_mut_ptr().add(places[place]) = sums[place];
+                        let to = if places[place] < BITS { sum.add(places[place]) } else { &raw mut none };
+                        *to += products[place];
                     }
-                }
-                let sum = job.sum.add(row * job.sum_stride + stretch.start);
-                for line in (0..stretch.len()).step_by(LINE) {
-                    V::prefetch(sum.wrapping_add(AHEAD * job.sum_stride + line));
-                }
-                let whole = stretch.len() / V::LANES * V::LANES;
-                for place in (0..whole).step_by(V::LANES) {
-                    let to = sum.add(place);
-                    V::load(to).add(V::load(found.as_ptr().add(place))).store(to);
-                }
-                for place in whole..stretch.len() {
-                    *sum.add(place) += found[place];
                 }
             }
         }
@@ -284,7 +280,8 @@ unsafe fn weight_gradient_panel<V: Vector, const COUNT: usize>(
         for stretch in job.input.stretches() {
             let mut bits = [0; BITS];
             for (index, row) in rows.clone().enumerate() {
-                bits[index] = job.input.nonzero::<V>(row, &stretch);
+                bits[index] = job.input.nonzero(row, &stretch);
+                job.input.prefetch::<V>(row, &stretch);
             }
             transpose(&mut bits);
             for (k, bits) in stretch.clone().zip(bits) {

@@ -2,9 +2,8 @@
 
 use super::conv::extent;
 use super::gradient::PART_ROWS;
-use super::sparse::{
-    BITS, Inputs, Outputs, ROWS, SparseInputGradient, SparseProduct, SparseWeightGradient, panels,
-};
+use super::nonzero::SparseRows;
+use super::sparse::{BITS, Outputs, ROWS, SparseInputGradient, SparseProduct, SparseWeightGradient, panels};
 use super::{Activation, Buffer, Kernels};
 
 /// A linear map from `depth` numbers that are mostly zeros to `columns` numbers.
@@ -66,7 +65,7 @@ impl Kernels {
     pub fn sparse_matmul(
         &self,
         weights: &SparseMatrix,
-        input: (&[f32], usize),
+        input: SparseRows,
         rows: usize,
         activation: Activation,
         output: (&mut [f32], usize),
@@ -81,7 +80,7 @@ impl Kernels {
     pub fn sparse_matmul_add(
         &self,
         weights: &SparseMatrix,
-        input: (&[f32], usize),
+        input: SparseRows,
         rows: usize,
         output: (&mut [f32], usize),
     ) {
@@ -91,7 +90,7 @@ impl Kernels {
     fn sparse_product(
         &self,
         weights: &SparseMatrix,
-        (input, input_stride): (&[f32], usize),
+        input: SparseRows,
         rows: usize,
         activation: Activation,
         (output, output_stride): (&mut [f32], usize),
@@ -99,13 +98,12 @@ impl Kernels {
     ) {
         let &SparseMatrix { columns, depth, .. } = weights;
         assert_eq!(weights.lanes, self.pixels.lanes, "weights packed for other kernels");
-        assert!(input.len() >= extent(rows, input_stride, depth), "input too short");
         assert!(output.len() >= extent(rows, output_stride, columns), "output too short");
         assert!(output_stride >= columns, "rows of the output overlap");
         let job = SparseProduct {
             weights: weights.values.as_ptr(),
             bias: weights.bias.as_ptr(),
-            input: Inputs { values: input.as_ptr(), stride: input_stride, depth },
+            input: input.checked(rows, depth),
             output: output.as_mut_ptr(),
             output_stride,
             columns,
@@ -127,23 +125,22 @@ impl Kernels {
     pub fn sparse_input_grad_add(
         &self,
         weights: &SparseMatrix,
-        (input, input_stride): (&[f32], usize),
+        input: SparseRows,
         (gradient, gradient_stride): (&[f32], usize),
         rows: usize,
         sum: &mut [f32],
     ) {
         let &SparseMatrix { columns, depth, .. } = weights;
         assert_eq!(weights.lanes, self.pixels.lanes, "weights packed for other kernels");
-        assert!(input.len() >= extent(rows, input_stride, depth), "input too short");
         assert!(gradient.len() >= extent(rows, gradient_stride, columns), "gradient too short");
-        assert!(sum.len() >= extent(rows, input_stride, depth), "sum too short");
-        assert!(input_stride >= depth, "rows of the sum overlap");
+        assert!(sum.len() >= extent(rows, input.stride, depth), "sum too short");
+        assert!(input.stride >= depth, "rows of the sum overlap");
         let job = SparseInputGradient {
             weights: weights.values.as_ptr(),
-            input: Inputs { values: input.as_ptr(), stride: input_stride, depth },
+            input: input.checked(rows, depth),
             gradient: Outputs { values: gradient.as_ptr(), stride: gradient_stride, columns },
             sum: sum.as_mut_ptr(),
-            sum_stride: input_stride,
+            sum_stride: input.stride,
         };
         self.split_rows(rows, ROWS, |rows| {
             // SAFETY: as in `sparse_product`.
@@ -157,16 +154,15 @@ impl Kernels {
     /// If a slice is too short for its rows.
     pub fn sparse_weight_grad(
         &self,
-        (input, input_stride): (&[f32], usize),
+        input: SparseRows,
         depth: usize,
         (gradient, gradient_stride): (&[f32], usize),
         columns: usize,
         rows: usize,
     ) -> Vec<f32> {
-        assert!(input.len() >= extent(rows, input_stride, depth), "input too short");
         assert!(gradient.len() >= extent(rows, gradient_stride, columns), "gradient too short");
         let job = SparseWeightGradient {
-            input: Inputs { values: input.as_ptr(), stride: input_stride, depth },
+            input: input.checked(rows, depth),
             gradient: Outputs { values: gradient.as_ptr(), stride: gradient_stride, columns },
         };
         let (panels, registers) = panels(columns, self.pixels.lanes);

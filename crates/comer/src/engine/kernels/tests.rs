@@ -187,6 +187,7 @@ proptest! {
         columns in 1usize..220,
         depth in 1usize..150,
         zeros in 0f32..1.0,
+        first in 0usize..130,
         seed: u64,
     ) {
         for kernels in all_kernels() {
@@ -198,7 +199,14 @@ proptest! {
             let bias = noise(columns, seed ^ 4);
             let weights = SparseMatrix::from_rows(&kernels, &matrix, &bias);
             prop_assert_eq!((weights.columns(), weights.depth()), (columns, depth));
-            let from = (&input[..], input_stride);
+            // The rows begin somewhere in those of the mask, which are marked in two parts.
+            let mut mask = NonzeroMask::new(count, first + depth + 2);
+            let middle = depth / 2;
+            kernels.mark_nonzero(&mut mask, first..first + middle, (&input, input_stride));
+            kernels.mark_nonzero(&mut mask, first + middle..first + depth, (&input[middle..], input_stride));
+            let rows = input.chunks(input_stride).map(|row| row[..depth].iter().filter(|&&x| x != 0.0).count());
+            prop_assert_eq!(mask.count(), rows.sum::<usize>());
+            let from = SparseRows { values: &input, stride: input_stride, mask: &mask, first };
             let (mut output, mut activated) = (vec![0.5; count * stride], vec![0.5; count * stride]);
             kernels.sparse_matmul_add(&weights, from, count, (&mut output, stride));
             kernels.sparse_matmul(&weights, from, count, Activation::Relu, (&mut activated, stride));
@@ -319,10 +327,13 @@ fn results_do_not_depend_on_the_number_of_threads() {
                 let mut sparse = output.clone();
                 let weight = |column: usize, k: usize| weights[column * depth + k];
                 let packed = SparseMatrix::new(&kernels, &bias, depth, weight);
-                kernels.sparse_matmul_add(&packed, rows.0, count, (&mut sparse, columns));
+                let mut mask = NonzeroMask::new(count, depth);
+                kernels.mark_nonzero(&mut mask, 0..depth, rows.0);
+                let from = SparseRows { values: &input, stride: depth, mask: &mask, first: 0 };
+                kernels.sparse_matmul_add(&packed, from, count, (&mut sparse, columns));
                 let mut sum = vec![0.0; count * depth];
-                kernels.sparse_input_grad_add(&packed, rows.0, rows.1, count, &mut sum);
-                outputs.push(kernels.sparse_weight_grad(rows.0, depth, rows.1, columns, count));
+                kernels.sparse_input_grad_add(&packed, from, rows.1, count, &mut sum);
+                outputs.push(kernels.sparse_weight_grad(from, depth, rows.1, columns, count));
                 outputs.extend([output, sparse, sum]);
                 outputs
             })
