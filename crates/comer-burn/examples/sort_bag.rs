@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Prints how many of the bags of a test set are sorted without error, for each seed, and the difference with its 95 % interval
-//! (a paired bootstrap over bags and seeds).
+//! (over bags, paired, and seeds).
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
 use burn::module::Module;
@@ -21,7 +21,7 @@ use burn::prelude::*;
 use burn::tensor::activation::{relu, softmax};
 use comer_burn::model::position::token_positions;
 use comer_burn::{AttentionRefinement, Coverage, Padding, device};
-use comer_eval::bootstrap::Repetitions;
+use comer_eval::repetitions::{RepetitionVariance, Repetitions};
 
 const DIGITS: usize = 6;
 /// The token before the first digit, which is also the one after the last.
@@ -55,7 +55,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let names: Vec<String> = (0..TEST_BAGS).map(|bag| bag.to_string()).collect();
     let [without, with] = outcomes.map(|right| Repetitions::from_outcomes(names.clone(), right));
-    let difference = with.zip(without).and_then(|(with, without)| with.difference(&without));
+    let seeds = RepetitionVariance::pooled([&with, &without].into_iter().flatten());
+    let difference = with.zip(without).and_then(|(with, without)| with.difference(&without, seeds));
     let difference = difference.ok_or("no bags")?;
     let [low, high] = difference.interval;
     println!("difference {:+.1} points, 95 % interval {low:+.1} to {high:+.1}", difference.points);

@@ -8,11 +8,12 @@ mod paper;
 mod tables;
 
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use comer::internal::config::{Coverage, DecoderKind, SearchConfig};
@@ -20,6 +21,7 @@ use comer::internal::dataset::Dataset;
 use comer::internal::{ModelFile, Vocab};
 use comer_eval::Report;
 use comer_eval::score::FileScore;
+use comer_files::Lock;
 use comer_train::recipe::Recipe;
 use comer_train::run_folder::{Resumed, RunFolder};
 use comer_train::samples::Samples;
@@ -35,16 +37,18 @@ use crate::training::{STOP, View, interrupt, open_backend, provenance, report_sa
 /// with confidence intervals, its figure of ExpRate by length, and the unread and reread ink of each model.
 ///
 /// Each recipe is a row. A recipe can be trained as BTTR, Self, Cross and Fusion (--models), and every row with several seeds.
-/// The tables are written after every run. An interrupted ablation resumes when the same command is run again. The folder of each
-/// run contains its model, its log and a report per test set. A finished run is recorded in result.json; with the answers.tsv of each
-/// test set it is all that the tables need.
+/// The tables are written after every run. An interrupted ablation resumes when the same command is run again. Several processes
+/// with the same command and a common output folder, on several machines or started by mpirun, share the runs: each run is trained by
+/// the first that gets to it. The folder of each run contains its model, its log and a report per test set. A finished run is recorded
+/// in result.json; with the answers.tsv of each test set it is all that the tables need.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   comer ablate --data crohme.zip --out runs/ablation --epochs 30
   comer ablate --data crohme.zip --out runs/ablation --recipe configs/default.toml --device cuda:0
   comer ablate --data crohme.zip --ink inkml/train --out runs/two --recipe configs/ablation.toml --models bttr,fusion --seeds 1,2
   comer ablate --data crohme.zip --out runs/table --recipe configs/bttr.toml --recipe configs/paper.toml --recipe configs/densewap.toml \\
-    --budget configs/ablation-budget.toml --device cpu,cpu")]
+    --budget configs/ablation-budget.toml --device cpu,cpu
+  mpirun -n 4 comer ablate --data crohme.zip --out runs/table --seeds 1,2 --threads 1")]
 pub struct Arguments {
     /// CROHME folder or zip with the training and test splits.
     #[arg(long, value_name = "DIR_OR_ZIP")]
@@ -99,10 +103,19 @@ struct Row {
     recipe: Recipe,
 }
 
+/// A run that is to be trained.
+struct Wanted {
+    row: usize,
+    /// With the seed of the run.
+    recipe: Recipe,
+    folder: PathBuf,
+}
+
 /// A finished run.
-struct Run {
+struct Run<'a> {
     row: usize,
     seed: u64,
+    folder: &'a Path,
     result: RunResult,
     /// A report and the score of every file for each test split.
     tests: Vec<(String, Report, Vec<FileScore>)>,
@@ -112,6 +125,8 @@ struct Run {
 pub struct RowResult {
     pub name: String,
     pub parameters: usize,
+    /// Range of the scale augmentation.
+    pub scale: [f64; 2],
     /// Of all its runs.
     pub hours: f64,
     pub seeds: Vec<u64>,
@@ -141,69 +156,147 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !devices.len().is_multiple_of(jobs) {
         bail!("--jobs {jobs}: {} devices cannot be shared equally, expected a divisor", devices.len());
     }
+    let mut seeds = HashSet::new();
+    if let Some(seed) = arguments.seeds.iter().find(|seed| !seeds.insert(**seed)) {
+        bail!("--seeds: {seed} stands there twice, expected different seeds");
+    }
     ctrlc::set_handler(interrupt).context("cannot handle Ctrl-C")?;
 
-    let seeds = |row: &Row| match arguments.seeds.is_empty() {
-        true => vec![row.recipe.seed],
-        false => arguments.seeds.clone(),
-    };
-    // All rows with their first seed, then all with their second.
-    let most = rows.iter().map(|row| seeds(row).len()).max().unwrap_or(0);
-    let wanted: Vec<(usize, u64)> = (0..most)
-        .flat_map(|number| rows.iter().enumerate().map(move |(index, row)| (index, row, number)))
-        .filter_map(|(index, row, number)| Some((index, *seeds(row).get(number)?)))
+    let wanted = wanted(arguments, &rows);
+    let finished = || finished_runs(&wanted, data, &tests);
+    if !arguments.finished {
+        train_all(arguments, &wanted, &devices, &|run, own| {
+            Ok(run_one(arguments, run, own, data, &tests)? && {
+                // One process after the other, the last one with all runs that have finished.
+                let _lock = wait_for_lock(&arguments.out.join(".tables"))?;
+                write_tables(&arguments.out, &collect(&rows, &finished()?))?;
+                true
+            })
+        })?;
+    }
+    let runs = finished()?;
+    let done: HashSet<&Path> = runs.iter().map(|run| run.folder).collect();
+    let missing: Vec<String> = wanted
+        .iter()
+        .filter(|run| !done.contains(run.folder.as_path()))
+        .map(|run| format!("{}, seed {}", rows[run.row].name, run.recipe.seed))
         .collect();
-    let (next, runs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let threads = (rayon::current_num_threads() / jobs).max(1);
-    let job = |devices: &[&str]| -> Result<()> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-        while let Some(&(number, seed)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let row = &rows[number];
-            let folder = match arguments.seeds.len() {
-                0 => arguments.out.join(&row.name),
-                _ => arguments.out.join(&row.name).join(format!("seed-{seed}")),
-            };
-            let recipe = Recipe { seed, ..row.recipe.clone() };
-            let result = match finished::read(&folder, &recipe)? {
-                None if arguments.finished => continue,
-                None => {
-                    message(format_args!("{}, seed {seed}", row.name));
-                    let run = || run_one(arguments, &recipe, &folder, &devices.join(","), data, &tests);
-                    let Some(result) = pool.install(run)? else { return Ok(()) };
-                    result
-                }
-                Some(result) => result,
-            };
-            let run = Run { row: number, seed, tests: result.scores(&folder, data, &tests)?, result };
-            let mut runs = runs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            runs.push(run);
-            write_tables(&arguments.out, &collect(&rows, &runs))?;
-        }
-        Ok(())
-    };
-    // A run that fails stops the others after their step.
-    let job = |own: &[&str]| job(own).inspect_err(|_| STOP.store(true, Ordering::Relaxed));
-    let outcome: Result<()> = std::thread::scope(|scope| {
-        let job = &job;
-        let jobs: Vec<_> =
-            devices.chunks(devices.len() / jobs).map(|own| scope.spawn(move || job(own))).collect();
-        let joined =
-            jobs.into_iter().map(|job| job.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        joined.fold(Ok(()), Result::and)
-    });
-    outcome?;
-    let runs = runs.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if runs.len() < wanted.len() && !arguments.finished {
+    let results = collect(&rows, &runs);
+    write_tables(&arguments.out, &results)?;
+    if STOP.load(Ordering::Relaxed) {
         message("stopped; run the same command again to resume");
         return Ok(ExitCode::from(130));
     }
-    let results = collect(&rows, &runs);
+    if !missing.is_empty() {
+        let place =
+            if arguments.finished { "not finished" } else { "not finished, but in use by another process" };
+        message(format_args!("{place}: {}", missing.join("; ")));
+        if let Some(first) = results.first().filter(|first| first.name != rows[0].name) {
+            message(format_args!("differences are to {}, since {} is missing", first.name, rows[0].name));
+        }
+        if !arguments.finished {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
     let text = match arguments.json {
         true => format!("{:#}\n", tables::json(&results)),
         false => tables::markdown(&results),
     };
     print(text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// All rows with their first seed, then all with their second.
+fn wanted(arguments: &Arguments, rows: &[Row]) -> Vec<Wanted> {
+    let seeds = |row: &Row| match arguments.seeds.is_empty() {
+        true => vec![row.recipe.seed],
+        false => arguments.seeds.clone(),
+    };
+    let most = rows.iter().map(|row| seeds(row).len()).max().unwrap_or(0);
+    let numbers = (0..most).flat_map(|number| (0..rows.len()).map(move |row| (row, number)));
+    let run = |(row, number): (usize, usize)| {
+        let Row { name, recipe } = &rows[row];
+        let seed = *seeds(&rows[row]).get(number)?;
+        let folder = match arguments.seeds.len() {
+            0 => arguments.out.join(name),
+            _ => arguments.out.join(name).join(format!("seed-{seed}")),
+        };
+        Some(Wanted { row, recipe: Recipe { seed, ..recipe.clone() }, folder })
+    };
+    numbers.filter_map(run).collect()
+}
+
+/// Trains what has not finished, several runs at a time, each by the first process that gets to it. `run` says whether a run
+/// has finished.
+fn train_all(
+    arguments: &Arguments,
+    wanted: &[Wanted],
+    devices: &[&str],
+    run: &(impl Fn(&Wanted, &str) -> Result<bool> + Sync),
+) -> Result<()> {
+    let jobs = arguments.jobs.get();
+    let next = AtomicUsize::new(0);
+    let threads = (rayon::current_num_threads() / jobs).max(1);
+    let job = |devices: &[&str]| -> Result<()> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+        while let Some(wanted) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if finished::read(&wanted.folder, &wanted.recipe)?.is_some() {
+                continue;
+            }
+            let Some(_claim) = claim(&wanted.folder)? else { continue };
+            // The process that had it may have finished it meanwhile.
+            if finished::read(&wanted.folder, &wanted.recipe)?.is_none()
+                && !pool.install(|| run(wanted, &devices.join(",")))?
+            {
+                return Ok(());
+            }
+        }
+        Ok(())
+    };
+    // A run that fails stops the others after their step.
+    let job = |own: &[&str]| job(own).inspect_err(|_| STOP.store(true, Ordering::Relaxed));
+    std::thread::scope(|scope| {
+        let job = &job;
+        let jobs: Vec<_> =
+            devices.chunks(devices.len() / jobs).map(|own| scope.spawn(move || job(own))).collect();
+        let joined =
+            jobs.into_iter().map(|job| job.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.fold(Ok(()), Result::and)
+    })
+}
+
+/// Reserves a run for this process; none if another one has it.
+fn claim(folder: &Path) -> Result<Option<Lock>> {
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let path = folder.join(".claim");
+    match Lock::acquire(&path) {
+        Err(reason) if reason.kind() == ErrorKind::WouldBlock => Ok(None),
+        lock => Ok(Some(lock.with_context(|| path.display().to_string())?)),
+    }
+}
+
+/// Takes a lock that other processes have for a second at most.
+fn wait_for_lock(path: &Path) -> Result<Lock> {
+    loop {
+        match Lock::acquire(path) {
+            Err(reason) if reason.kind() == ErrorKind::WouldBlock => {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            lock => return lock.with_context(|| path.display().to_string()),
+        }
+    }
+}
+
+/// The runs that have finished, whichever process trained them.
+fn finished_runs<'a>(wanted: &'a [Wanted], data: &Path, tests: &[&String]) -> Result<Vec<Run<'a>>> {
+    let mut runs = Vec::new();
+    for Wanted { row, recipe, folder } in wanted {
+        if let Some(result) = finished::read(folder, recipe)? {
+            let tests = result.scores(folder, data, tests)?;
+            runs.push(Run { row: *row, seed: recipe.seed, folder, result, tests });
+        }
+    }
+    Ok(runs)
 }
 
 fn write_tables(folder: &Path, results: &[RowResult]) -> Result<()> {
@@ -260,17 +353,17 @@ fn rows(arguments: &Arguments) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Trains and evaluates one run; none if stopped from outside.
+/// Trains and evaluates one run; returns whether it finished.
 fn run_one(
     arguments: &Arguments,
-    recipe: &Recipe,
-    folder: &Path,
+    Wanted { recipe, folder, .. }: &Wanted,
     devices: &str,
     data: &Path,
     tests: &[&String],
-) -> Result<Option<RunResult>> {
+) -> Result<bool> {
+    message(format_args!("{}", folder.display()));
     if STOP.load(Ordering::Relaxed) || !train(arguments, recipe, devices, folder)? {
-        return Ok(None);
+        return Ok(false);
     }
     let best = folder.join("best.safetensors");
     let path = if best.exists() { best } else { folder.join("last.safetensors") };
@@ -291,10 +384,11 @@ fn run_one(
             stop: &STOP,
         };
         if evaluation.run()?.is_none() {
-            return Ok(None);
+            return Ok(false);
         }
     }
-    finished::write(folder, recipe, parameters, hours, tests).map(Some)
+    finished::write(folder, recipe, parameters, hours, tests)?;
+    Ok(true)
 }
 
 /// Trains one model, from its checkpoint if there is one; returns whether it finished.
@@ -341,6 +435,7 @@ fn collect(rows: &[Row], runs: &[Run]) -> Vec<RowResult> {
         Some(RowResult {
             name: row.name.clone(),
             parameters: own.first()?.result.parameters,
+            scale: row.recipe.augmentation.scale,
             hours: own.iter().map(|run| run.result.hours).sum(),
             seeds: own.iter().map(|run| run.seed).collect(),
             tests: tests.collect(),

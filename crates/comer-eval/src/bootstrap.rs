@@ -1,4 +1,4 @@
-//! Compares runs: which files only one has right, and bootstrap intervals over files and repetitions.
+//! Compares two runs: which files only one has right, and a bootstrap interval over files.
 
 use std::collections::HashMap;
 
@@ -78,99 +78,6 @@ fn middle(draws: &[f64]) -> [f64; 2] {
     [0.025, 0.975].map(|place| draws[(place * (draws.len() - 1) as f64).round() as usize])
 }
 
-/// Which files are right in each repetition of an experiment, such as training with several seeds.
-#[derive(Clone, Debug)]
-pub struct Repetitions {
-    names: Vec<String>,
-    /// `[repetition][file]`.
-    right: Vec<Vec<bool>>,
-}
-
-/// How much more often one experiment is right than another.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Difference {
-    /// In points of ExpRate.
-    pub points: f64,
-    /// 95 % bootstrap interval over files and repetitions.
-    pub interval: [f64; 2],
-    /// Two-sided: how often a resampling shows no difference, or the opposite one. At least one in 10 000.
-    pub p: f64,
-}
-
-impl Repetitions {
-    /// The repetitions of an experiment on one set of files; none if there is no file with a score, or if the files differ.
-    pub fn new<'a>(runs: impl IntoIterator<Item = &'a [FileScore]>, protocol: Protocol) -> Option<Self> {
-        let mut found: Option<Self> = None;
-        for run in runs {
-            let scored = run.iter().filter_map(|score| Some((&score.name, score.by(protocol)?.errors == 0)));
-            let (names, right): (Vec<String>, Vec<bool>) =
-                scored.map(|(name, right)| (name.clone(), right)).unzip();
-            match &mut found {
-                _ if names.is_empty() => return None,
-                None => found = Some(Self { names, right: vec![right] }),
-                Some(found) if found.names == names => found.right.push(right),
-                Some(_) => return None,
-            }
-        }
-        found
-    }
-
-    /// Repetitions `[repetition][file]` whose outcomes are known; none if there are none, or if their lengths differ.
-    pub fn from_outcomes(names: Vec<String>, right: Vec<Vec<bool>>) -> Option<Self> {
-        let whole =
-            !right.is_empty() && !names.is_empty() && right.iter().all(|own| own.len() == names.len());
-        whole.then_some(Self { names, right })
-    }
-
-    /// Mean ExpRate in percent.
-    pub fn rate(&self) -> f64 {
-        let right = self.right.iter().flatten().filter(|right| **right).count();
-        100.0 * right as f64 / (self.names.len() * self.right.len()) as f64
-    }
-
-    /// 95 % bootstrap interval of the rate: files and repetitions are drawn with replacement.
-    pub fn interval(&self) -> [f64; 2] {
-        let mut random = SplitMix(SEED);
-        middle(&sorted((0..DRAWS).map(|_| {
-            let repetitions = self.draw(&mut random);
-            let files = (0..self.names.len()).map(|_| random.below(self.names.len()));
-            self.mean(&repetitions, files)
-        })))
-    }
-
-    /// This experiment less another one on the same files; none if the files differ.
-    pub fn difference(&self, other: &Self) -> Option<Difference> {
-        if self.names != other.names {
-            return None;
-        }
-        let mut random = SplitMix(SEED);
-        let draws = sorted((0..DRAWS).map(|_| {
-            let (own, others) = (self.draw(&mut random), other.draw(&mut random));
-            // The same files for both: how hard a file is cancels out.
-            let files: Vec<usize> = (0..self.names.len()).map(|_| random.below(self.names.len())).collect();
-            self.mean(&own, files.iter().copied()) - other.mean(&others, files.iter().copied())
-        }));
-        let share =
-            |is: fn(f64) -> bool| draws.iter().filter(|&&draw| is(draw)).count() as f64 / DRAWS as f64;
-        let p = 2.0 * share(|draw| draw <= 0.0).min(share(|draw| draw >= 0.0));
-        Some(Difference {
-            points: self.rate() - other.rate(),
-            interval: middle(&draws),
-            p: p.clamp(1.0 / DRAWS as f64, 1.0),
-        })
-    }
-
-    fn draw(&self, random: &mut SplitMix) -> Vec<usize> {
-        (0..self.right.len()).map(|_| random.below(self.right.len())).collect()
-    }
-
-    fn mean(&self, repetitions: &[usize], files: impl Iterator<Item = usize>) -> f64 {
-        let right: usize =
-            files.map(|file| repetitions.iter().filter(|&&own| self.right[own][file]).count()).sum();
-        100.0 * right as f64 / (repetitions.len() * self.names.len()) as f64
-    }
-}
-
 /// A small generator of random numbers (SplitMix64).
 struct SplitMix(u64);
 
@@ -226,27 +133,5 @@ mod tests {
         assert_eq!(compare_runs(&one, &run(|_| true, 20..30), Protocol::Official), None);
         assert_eq!(compare_runs(&one, &one, Protocol::Token), None);
         assert_eq!(compare_runs(&one, &run(|_| true, 5..30), Protocol::Official).unwrap().files, 5);
-    }
-
-    #[test]
-    fn intervals_over_seeds_are_wider_and_pairs_cancel_the_files() {
-        let repetitions = |runs: &[Vec<FileScore>]| {
-            Repetitions::new(runs.iter().map(Vec::as_slice), Protocol::Official).unwrap()
-        };
-        let one = repetitions(&[run(|number| number < 100, 0..200)]);
-        let [low, high] = one.interval();
-        // A standard deviation of 3.5 points around 50.
-        assert!((41.0..45.0).contains(&low) && (55.0..59.0).contains(&high), "{low} {high}");
-        let seeds = repetitions(&[run(|number| number < 70, 0..200), run(|number| number < 130, 0..200)]);
-        assert_eq!(seeds.rate(), 50.0);
-        let [low, high] = seeds.interval();
-        assert!(low < 37.0 && high > 63.0, "{low} {high}");
-        // Six files more are right, none fewer: a small difference, but a sure one.
-        let better = repetitions(&[run(|number| number < 106, 0..200)]);
-        let difference = better.difference(&one).unwrap();
-        assert_eq!(difference.points, 3.0);
-        assert!(difference.interval[0] > 0.5 && difference.p < 0.01, "{difference:?}");
-        assert_eq!(one.difference(&one).unwrap(), Difference { points: 0.0, interval: [0.0; 2], p: 1.0 });
-        assert_eq!(one.difference(&repetitions(&[run(|_| true, 0..10)])), None);
     }
 }

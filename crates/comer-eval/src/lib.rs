@@ -6,7 +6,7 @@
 //! | convert the tree to a symbol label graph, or read an official `.lg` file | [`label_graph`], [`relation`] |
 //! | count the differences of two graphs, or of two token sequences | [`compare`], [`metrics`] |
 //! | score every file of a set by each protocol | [`score`] |
-//! | summarise a run, compare two runs | [`report`], [`bootstrap`] |
+//! | summarise a run, compare two runs, or experiments with several runs each | [`report`], [`bootstrap`], [`repetitions`] |
 //! | write reports as Markdown, HTML and JSON | [`markdown`], [`html`], [`run_folder`] |
 //! | read predictions, ground truth and data sets | [`files`], [`dataset`] |
 //! | convert raw LaTeX to training captions | [`caption`] |
@@ -33,6 +33,7 @@ pub mod mathml;
 pub mod metrics;
 pub mod relation;
 pub mod reliability;
+pub mod repetitions;
 pub mod report;
 pub mod run_folder;
 pub mod score;

@@ -11,12 +11,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::evaluation::score_kept;
 use crate::output::write_file;
+use crate::version;
 
 const RESULT: &str = "result.json";
 const ANSWERS: &str = "answers.tsv";
 
 #[derive(Serialize, Deserialize)]
 pub struct RunResult {
+    /// The version and commit that trained and evaluated it.
+    #[serde(default)]
+    program: String,
     /// The recipe as TOML.
     recipe: String,
     /// Trained parameters.
@@ -28,18 +32,12 @@ pub struct RunResult {
 }
 
 /// Records that a run has finished.
-pub fn write(
-    folder: &Path,
-    recipe: &Recipe,
-    parameters: usize,
-    hours: f64,
-    tests: &[&String],
-) -> Result<RunResult> {
+pub fn write(folder: &Path, recipe: &Recipe, parameters: usize, hours: f64, tests: &[&String]) -> Result<()> {
     let answers = tests.iter().map(|&test| Ok((test.clone(), checksum(folder, test)?)));
     let answers = answers.collect::<Result<_>>()?;
-    let result = RunResult { recipe: recipe.to_toml(), parameters, hours, answers };
-    write_file(&folder.join(RESULT), format!("{}\n", serde_json::to_string_pretty(&result)?).as_bytes())?;
-    Ok(result)
+    let program = version::SHORT.into();
+    let result = RunResult { program, recipe: recipe.to_toml(), parameters, hours, answers };
+    write_file(&folder.join(RESULT), format!("{}\n", serde_json::to_string_pretty(&result)?).as_bytes())
 }
 
 /// The record of a run; none if it has not finished.

@@ -23,7 +23,7 @@ pub fn html(results: &[RowResult], lengths: &str) -> String {
         text += &format!(
             "<h2>{}</h2>\n<p>{}</p>\n<div class=\"wide\"><table>\n",
             escaped(&table.title),
-            table.note
+            escaped(&table.note)
         );
         text += &format!("<tr>{}</tr>\n", cells("th", &table.header));
         for row in &table.rows {

@@ -1,7 +1,7 @@
 //! The tables of an ablation, with the paper's figures for comparison.
 
 use comer_eval::Report;
-use comer_eval::bootstrap::Repetitions;
+use comer_eval::repetitions::{RepetitionVariance, Repetitions};
 use comer_eval::score::Protocol;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::output::report_json;
 /// A table with a heading.
 pub struct Table {
     pub title: String,
-    pub note: &'static str,
+    pub note: String,
     pub header: Vec<String>,
     pub rows: Vec<Vec<String>>,
 }
@@ -35,6 +35,10 @@ impl TestResult {
 }
 
 impl RowResult {
+    fn hours_per_run(&self) -> f64 {
+        self.hours / self.seeds.len().max(1) as f64
+    }
+
     fn on(&self, test: &str) -> Option<&TestResult> {
         self.tests.iter().find(|found| found.test == test)
     }
@@ -42,6 +46,28 @@ impl RowResult {
 
 fn tests(results: &[RowResult]) -> impl Iterator<Item = &str> {
     results.first().into_iter().flat_map(|result| &result.tests).map(|found| found.test.as_str())
+}
+
+/// The repetitions of each row on a test set, and how much they differ within a row.
+fn repetitions(results: &[RowResult], test: &str) -> (Vec<Option<Repetitions>>, Option<RepetitionVariance>) {
+    let all: Vec<_> =
+        results.iter().map(|result| result.on(test).and_then(TestResult::repetitions)).collect();
+    let variance = RepetitionVariance::pooled(all.iter().flatten());
+    (all, variance)
+}
+
+/// What the intervals of a test set are over.
+fn scope(seeds: Option<RepetitionVariance>) -> String {
+    match seeds {
+        Some(seeds) => format!(
+            "over images and seeds. The standard deviation of seeds, {:.2} points, comes from the rows with several seeds and counts for all rows",
+            seeds.deviation()
+        ),
+        None => {
+            "over images. With one seed for each row, they do not say how a second training would turn out"
+                .into()
+        }
+    }
 }
 
 fn cell(figure: Option<f64>) -> String {
@@ -55,8 +81,8 @@ pub fn tables(results: &[RowResult]) -> Vec<Table> {
     tables.push(by_errors(results));
     tables.push(Table {
         title: "Cost".into(),
-        note: "Hours of training and validation, on the devices of one run.",
-        header: ["model", "parameters", "seeds", "hours per run"].map(String::from).to_vec(),
+        note: "Hours of training and validation by the clock, on the devices of one run and with whatever else the machine did.".into(),
+        header: ["model", "parameters", "scale augmentation", "seeds", "hours per run"].map(String::from).to_vec(),
         rows: results.iter().map(cost).collect(),
     });
     tables.push(ink(results));
@@ -65,18 +91,20 @@ pub fn tables(results: &[RowResult]) -> Vec<Table> {
 
 /// ExpRate on a test set with intervals, and the difference to the first row.
 fn rates(results: &[RowResult], test: &str) -> Table {
-    let repetitions = |result: &RowResult| result.on(test).and_then(TestResult::repetitions);
-    let first = results.first().and_then(repetitions);
-    let row = |result: &RowResult| {
+    let (all, seeds) = repetitions(results, test);
+    let first = all.first().and_then(Option::as_ref);
+    let row = |(index, result): (usize, &RowResult)| {
         let interval = |[low, high]: [f64; 2]| format!("{low:.2} to {high:.2}");
-        let own = repetitions(result);
-        let difference = own.as_ref().zip(first.as_ref()).and_then(|(own, first)| own.difference(first));
-        let mut cells = vec![paper::label(&result.name), cell(own.as_ref().map(Repetitions::rate))];
-        cells.push(own.as_ref().map(|own| interval(own.interval())).unwrap_or_default());
-        cells.extend(match difference.filter(|_| result.name != results[0].name) {
-            Some(found) => {
-                [format!("{:+.2}", found.points), interval(found.interval), format!("{:.4}", found.p)]
-            }
+        let own = all[index].as_ref();
+        let difference =
+            own.zip(first).filter(|_| index > 0).and_then(|(own, first)| own.difference(first, seeds));
+        let by_seed: Vec<String> =
+            own.into_iter().flat_map(Repetitions::rates).map(|rate| format!("{rate:.2}")).collect();
+        let mut cells =
+            vec![paper::label(&result.name), cell(own.map(Repetitions::rate)), by_seed.join(", ")];
+        cells.push(own.map(|own| interval(own.interval(seeds))).unwrap_or_default());
+        cells.extend(match difference {
+            Some(found) => [format!("{:+.2}", found.points), interval(found.interval), p_value(found.p)],
             None => [String::new(), String::new(), String::new()],
         });
         cells.push(cell(paper::rates(&result.name, test).and_then(|rates| rates[0])));
@@ -84,21 +112,27 @@ fn rates(results: &[RowResult], test: &str) -> Table {
     };
     Table {
         title: format!("ExpRate on {test}"),
-        note: "With 95 % bootstrap intervals over images and seeds, and the difference to the first row (paired by image; two-sided p).",
-        header: ["model", "ExpRate", "interval", "difference", "interval", "p", "in the paper"]
+        note: format!(
+            "With 95 % intervals {}. Differences are to the first row, paired by image, with two-sided p.",
+            scope(seeds)
+        ),
+        header: ["model", "ExpRate", "by seed", "interval", "difference", "interval", "p", "in the paper"]
             .map(String::from)
             .to_vec(),
-        rows: results.iter().map(row).collect(),
+        rows: results.iter().enumerate().map(row).collect(),
     }
+}
+
+fn p_value(p: f64) -> String {
+    if p < 1e-4 { "< 0.0001".into() } else { format!("{p:.4}") }
 }
 
 /// The difference between every two rows on a test set.
 fn differences(results: &[RowResult], test: &str) -> Table {
-    let repetitions = |result: &RowResult| result.on(test).and_then(TestResult::repetitions);
-    let all: Vec<Option<Repetitions>> = results.iter().map(repetitions).collect();
+    let (all, seeds) = repetitions(results, test);
     let row = |(index, result): (usize, &RowResult)| {
         let against = |other: &Option<Repetitions>| {
-            let found = all[index].as_ref()?.difference(other.as_ref()?)?;
+            let found = all[index].as_ref()?.difference(other.as_ref()?, seeds)?;
             let mark = if found.p < 0.05 { " *" } else { "" };
             Some(format!("{:+.2}{mark}", found.points))
         };
@@ -111,7 +145,7 @@ fn differences(results: &[RowResult], test: &str) -> Table {
     let names = results.iter().map(|result| paper::label(&result.name)).take(results.len() - 1);
     Table {
         title: format!("Differences on {test}"),
-        note: "ExpRate of the row less that of the column, paired by image; * where the two-sided p is below 0.05 (not corrected for the number of comparisons).",
+        note: "ExpRate of the row less that of the column, paired by image; * where the two-sided p is below 0.05 (not corrected for the number of comparisons).".into(),
         header: std::iter::once("model".to_string()).chain(names).collect(),
         rows: results.iter().enumerate().skip(1).map(row).collect(),
     }
@@ -139,7 +173,7 @@ fn by_errors(results: &[RowResult]) -> Table {
     }
     Table {
         title: "By errors allowed".into(),
-        note: "Means over the seeds.",
+        note: "Means over the seeds.".into(),
         header: ["set", "model", "ExpRate", "<= 1", "<= 2", "<= 3"].map(String::from).to_vec(),
         rows,
     }
@@ -150,8 +184,12 @@ fn cost(result: &RowResult) -> Vec<String> {
     vec![
         paper::label(&result.name),
         format!("{:.2} million", result.parameters as f64 / 1e6),
+        match result.scale {
+            [1.0, 1.0] => "none".into(),
+            [least, most] => format!("{least} to {most}"),
+        },
         seeds.join(", "),
-        format!("{:.2}", result.hours / result.seeds.len().max(1) as f64),
+        format!("{:.2}", result.hours_per_run()),
     ]
 }
 
@@ -174,7 +212,8 @@ fn ink(results: &[RowResult]) -> Table {
     }
     Table {
         title: "Left out and read twice".into(),
-        note: "In percent of the ink and of the formulas; docs/explain.md defines unread and reread ink.",
+        note: "In percent of the ink and of the formulas; docs/explain.md defines unread and reread ink."
+            .into(),
         header: ["set", "model", "ink unread", "ink reread", "fewer symbols than the caption", "more"]
             .map(String::from)
             .to_vec(),
@@ -199,18 +238,22 @@ pub fn markdown(results: &[RowResult]) -> String {
     text + "\n## By length\n\n![ExpRate by length](lengths.svg)\n"
 }
 
-/// All figures.
+/// All figures. Differences are those to the rows before.
 pub fn json(results: &[RowResult]) -> Value {
-    let first = results.first();
-    let row = |result: &RowResult| {
+    let row = |(index, result): (usize, &RowResult)| {
         let test = |found: &TestResult| {
-            let own = found.repetitions();
-            let baseline = first.and_then(|first| first.on(&found.test)).and_then(TestResult::repetitions);
-            let difference = own.as_ref().zip(baseline.as_ref()).and_then(|(own, base)| own.difference(base));
+            let (all, seeds) = repetitions(results, &found.test);
+            let own = all[index].as_ref();
+            let against = |(other, first): (&RowResult, &Option<Repetitions>)| {
+                Some((other.name.clone(), json!(own?.difference(first.as_ref()?, seeds)?)))
+            };
+            let differences = results.iter().zip(&all).take(index).filter_map(against);
             let figures = json!({
-                "exp_rate": own.as_ref().map(Repetitions::rate),
-                "interval": own.as_ref().map(Repetitions::interval),
-                "difference": difference,
+                "exp_rate": own.map(Repetitions::rate),
+                "exp_rates": own.map(|own| own.rates().collect::<Vec<_>>()),
+                "interval": own.map(|own| own.interval(seeds)),
+                "seed_deviation": seeds.map(|seeds| seeds.deviation()),
+                "differences": differences.collect::<serde_json::Map<_, _>>(),
                 "reports": found.reports.iter().map(report_json).collect::<Vec<_>>(),
             });
             (found.test.clone(), figures)
@@ -218,10 +261,11 @@ pub fn json(results: &[RowResult]) -> Value {
         json!({
             "name": result.name,
             "parameters": result.parameters,
-            "hours": result.hours,
+            "scale_augmentation": result.scale,
+            "hours_per_run": result.hours_per_run(),
             "seeds": result.seeds,
             "sets": result.tests.iter().map(test).collect::<serde_json::Map<_, _>>(),
         })
     };
-    json!({ "rows": results.iter().map(row).collect::<Vec<_>>() })
+    json!({ "rows": results.iter().enumerate().map(row).collect::<Vec<_>>() })
 }

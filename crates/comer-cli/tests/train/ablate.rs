@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -71,8 +71,10 @@ fn check_ablation(figures: &Value, out: &Path) {
     assert_eq!(names, ["bttr", "self", "cross", "fusion"]);
     assert_eq!(figures["rows"][3]["sets"]["2014"]["reports"][0]["files"], 48);
     assert!(figures["rows"][3]["parameters"].as_u64() > figures["rows"][0]["parameters"].as_u64());
-    assert!(figures["rows"][1]["sets"]["2014"]["difference"]["p"].is_f64(), "{figures}");
+    assert!(figures["rows"][1]["sets"]["2014"]["differences"]["bttr"]["p"].is_f64(), "{figures}");
+    assert_eq!(figures["rows"][0]["sets"]["2014"]["differences"], serde_json::json!({}));
     let table = fs::read_to_string(out.join("ablation.md")).unwrap();
+    assert!(table.contains("intervals over images. With one seed for each row"), "{table}");
     assert!(table.contains("| CoMER (Fusion) | ") && table.contains("| 59.33 |"), "{table}");
     let (_, lost) = table.split_once("## Left out and read twice").unwrap();
     assert_eq!(lost.matches("\n| 2014 | ").count(), 4, "{table}");
@@ -130,12 +132,52 @@ fn an_ablation_has_a_row_for_each_recipe_and_runs_for_each_seed() {
     let table = fs::read_to_string(out.join("ablation.md")).unwrap();
     assert!(table.contains("| DenseWAP | ") && table.contains("| 43.00 |"), "{table}");
 
+    // A row with one seed has the chance of seeds from the other row.
+    fs::remove_dir_all(out.join("densewap/seed-2")).unwrap();
+    let output = run_ok(ablate("1", &["--finished"]));
+    assert!(errors(&output).contains("not finished: densewap, seed 2"), "{output:?}");
+    let unequal = serde_json::from_slice::<Value>(&output.stdout).unwrap();
+    let (two, one_seed) = (&unequal["rows"][0], &unequal["rows"][1]);
+    assert_eq!((&two["seeds"], &one_seed["seeds"]), (&serde_json::json!([1, 2]), &serde_json::json!([1])));
+    let [two, one_seed] = [two, one_seed].map(|row| &row["sets"]["2014"]);
+    assert_eq!(two["exp_rates"].as_array().unwrap().len(), 2);
+    assert!(one_seed["seed_deviation"].is_f64() && one_seed["seed_deviation"] == two["seed_deviation"]);
+    let table = fs::read_to_string(out.join("ablation.md")).unwrap();
+    assert!(table.contains("comes from the rows with several seeds and counts for all rows"), "{table}");
+
     let output = ablate("3", &[]).output().unwrap();
     assert!(!output.status.success() && errors(&output).contains("--jobs 3"), "{output:?}");
     let recipe = one.to_str().unwrap();
     let output = ablate("1", &["--recipe", recipe]).output().unwrap();
     assert!(!output.status.success() && errors(&output).contains("two rows are named"), "{output:?}");
+    let output = ablate("1", &["--seeds", "2"]).output().unwrap();
+    assert!(!output.status.success() && errors(&output).contains("--seeds: "), "{output:?}");
     fs::write(&budget, "[optimizer]\nspeed = 1\n").unwrap();
     let output = ablate("1", &[]).output().unwrap();
     assert!(!output.status.success() && errors(&output).contains("budget.toml: "), "{output:?}");
+}
+
+#[test]
+fn several_processes_share_the_runs() {
+    let fixture = Fixture::new();
+    let copied =
+        Command::new("cp").arg("-r").arg(fixture.data.join("train")).arg(fixture.data.join("2014")).status();
+    assert!(copied.unwrap().success());
+    let (recipe, out) = (fixture.recipe(&[]), fixture.out("ablation"));
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_comer"));
+        command.args(["ablate", "--epochs", "1", "--json", "--threads", "1", "--recipe"]).arg(&recipe);
+        command.arg("--data").arg(&fixture.data).arg("--out").arg(&out);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let outputs = [start(), start()].map(|process| process.wait_with_output().unwrap());
+    assert!(outputs.iter().all(|output| output.status.success()), "{outputs:?}");
+    let trained = |output: &Output| errors(output).matches("epoch 1/1 done").count();
+    assert_eq!(outputs.iter().map(trained).sum::<usize>(), 4, "{outputs:?}");
+    // The last one to finish has all of them, in the folder and as its output.
+    let figures = outputs.iter().find_map(|output| serde_json::from_slice::<Value>(&output.stdout).ok());
+    let figures = figures.expect("tables from one of them");
+    check_ablation(&figures, &out);
+    let stored = fs::read_to_string(out.join("ablation.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&stored).unwrap(), figures);
 }
