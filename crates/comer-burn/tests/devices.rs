@@ -69,6 +69,7 @@ fn losses(devices: &str) -> Vec<f64> {
         folder: Some(RunFolder::create(&path, &recipe, "").unwrap()),
         stop: &stop,
         provenance: Default::default(),
+        cpu_clock: &|| 0.0,
     };
     let outcome = trainer.run(Trainer::start(&recipe, &vocab).unwrap(), &mut |_| {}).unwrap();
     assert!(outcome.finished);

@@ -1,6 +1,7 @@
 //! `comer ablate`: trains the models of several recipes with several seeds under one budget, evaluates them, and writes the
 //! tables and the figure of the paper.
 
+mod cpu_share;
 mod finished;
 mod lengths;
 mod page;
@@ -27,6 +28,7 @@ use comer_train::run_folder::{Resumed, RunFolder};
 use comer_train::samples::Samples;
 use comer_train::trainer::Trainer;
 
+use self::cpu_share::CpuShare;
 use self::finished::RunResult;
 use crate::args::{ModelArgs, ThreadArgs};
 use crate::evaluation::Evaluation;
@@ -127,8 +129,10 @@ pub struct RowResult {
     pub parameters: usize,
     /// Range of the scale augmentation.
     pub scale: [f64; 2],
-    /// Of all its runs.
+    /// The mean of its runs, by the clock.
     pub hours: f64,
+    /// The mean of its runs, where it is known of all.
+    pub cpu_hours: Option<f64>,
     pub seeds: Vec<u64>,
     pub tests: Vec<TestResult>,
 }
@@ -165,8 +169,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let wanted = wanted(arguments, &rows);
     let finished = || finished_runs(&wanted, data, &tests);
     if !arguments.finished {
-        train_all(arguments, &wanted, &devices, &|run, own| {
-            Ok(run_one(arguments, run, own, data, &tests)? && {
+        train_all(arguments, &wanted, &devices, &|run, own, clock| {
+            Ok(run_one(arguments, run, (own, clock), data, &tests)? && {
                 // One process after the other, the last one with all runs that have finished.
                 let _lock = wait_for_lock(&arguments.out.join(".tables"))?;
                 write_tables(&arguments.out, &collect(&rows, &finished()?))?;
@@ -232,12 +236,13 @@ fn train_all(
     arguments: &Arguments,
     wanted: &[Wanted],
     devices: &[&str],
-    run: &(impl Fn(&Wanted, &str) -> Result<bool> + Sync),
+    run: &(impl Fn(&Wanted, &str, &(dyn Fn() -> f64 + Sync)) -> Result<bool> + Sync),
 ) -> Result<()> {
     let jobs = arguments.jobs.get();
-    let next = AtomicUsize::new(0);
+    let (next, cpu) = (AtomicUsize::new(0), CpuShare::new(jobs));
     let threads = (rayon::current_num_threads() / jobs).max(1);
-    let job = |devices: &[&str]| -> Result<()> {
+    let job = |number: usize, devices: &[&str]| -> Result<()> {
+        let clock = || cpu.seconds(number);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
         while let Some(wanted) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
             if finished::read(&wanted.folder, &wanted.recipe)?.is_some() {
@@ -246,7 +251,7 @@ fn train_all(
             let Some(_claim) = claim(&wanted.folder)? else { continue };
             // The process that had it may have finished it meanwhile.
             if finished::read(&wanted.folder, &wanted.recipe)?.is_none()
-                && !pool.install(|| run(wanted, &devices.join(",")))?
+                && !pool.install(|| run(wanted, &devices.join(","), &clock))?
             {
                 return Ok(());
             }
@@ -254,11 +259,15 @@ fn train_all(
         Ok(())
     };
     // A run that fails stops the others after their step.
-    let job = |own: &[&str]| job(own).inspect_err(|_| STOP.store(true, Ordering::Relaxed));
+    let job = |number: usize, own: &[&str]| {
+        let outcome = job(number, own).inspect_err(|_| STOP.store(true, Ordering::Relaxed));
+        cpu.end(number);
+        outcome
+    };
     std::thread::scope(|scope| {
         let job = &job;
-        let jobs: Vec<_> =
-            devices.chunks(devices.len() / jobs).map(|own| scope.spawn(move || job(own))).collect();
+        let shares = devices.chunks(devices.len() / jobs).enumerate();
+        let jobs: Vec<_> = shares.map(|(number, own)| scope.spawn(move || job(number, own))).collect();
         let joined =
             jobs.into_iter().map(|job| job.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         joined.fold(Ok(()), Result::and)
@@ -357,12 +366,12 @@ fn rows(arguments: &Arguments) -> Result<Vec<Row>> {
 fn run_one(
     arguments: &Arguments,
     Wanted { recipe, folder, .. }: &Wanted,
-    devices: &str,
+    (devices, cpu_clock): (&str, &dyn Fn() -> f64),
     data: &Path,
     tests: &[&String],
 ) -> Result<bool> {
     message(format_args!("{}", folder.display()));
-    if STOP.load(Ordering::Relaxed) || !train(arguments, recipe, devices, folder)? {
+    if STOP.load(Ordering::Relaxed) || !train(arguments, recipe, (devices, cpu_clock), folder)? {
         return Ok(false);
     }
     let best = folder.join("best.safetensors");
@@ -370,7 +379,8 @@ fn run_one(
     let file = ModelFile::open(&path)?;
     let parameters = comer::internal::weights::parameter_count(&file.config, file.vocab.len());
     let last = ModelFile::open(folder.join("last.safetensors"))?;
-    let hours = last.provenance.get("hours").and_then(serde_json::Value::as_f64).unwrap_or_default();
+    let hours =
+        ["hours", "cpu_hours"].map(|key| last.provenance.get(key).and_then(serde_json::Value::as_f64));
     let model = ModelArgs { model: Some(path), ..ModelArgs::default() };
     for &test in tests {
         let evaluation = Evaluation {
@@ -392,7 +402,12 @@ fn run_one(
 }
 
 /// Trains one model, from its checkpoint if there is one; returns whether it finished.
-fn train(arguments: &Arguments, recipe: &Recipe, devices: &str, folder: &Path) -> Result<bool> {
+fn train(
+    arguments: &Arguments,
+    recipe: &Recipe,
+    (devices, cpu_clock): (&str, &dyn Fn() -> f64),
+    folder: &Path,
+) -> Result<bool> {
     let stop: &'static AtomicBool = &STOP;
     let vocab = &Vocab::crohme();
     let samples = &Samples::open(std::slice::from_ref(&arguments.data), &arguments.ink, recipe, vocab)?;
@@ -416,6 +431,7 @@ fn train(arguments: &Arguments, recipe: &Recipe, devices: &str, folder: &Path) -
         folder: Some(folder),
         stop,
         provenance: provenance(std::slice::from_ref(&arguments.data), &arguments.ink),
+        cpu_clock,
     };
     let outcome = trainer.run(state, &mut |event| view.show(&event))?;
     view.clear();
@@ -427,6 +443,7 @@ fn collect(rows: &[Row], runs: &[Run]) -> Vec<RowResult> {
     let result = |(index, row): (usize, &Row)| {
         let mut own: Vec<&Run> = runs.iter().filter(|run| run.row == index).collect();
         own.sort_by_key(|run| run.seed);
+        let cpu_hours: Option<f64> = own.iter().map(|run| run.result.cpu_hours).sum();
         let tests = own.first()?.tests.iter().enumerate().map(|(place, (test, ..))| TestResult {
             test: test.clone(),
             reports: own.iter().map(|run| run.tests[place].1.clone()).collect(),
@@ -436,7 +453,8 @@ fn collect(rows: &[Row], runs: &[Run]) -> Vec<RowResult> {
             name: row.name.clone(),
             parameters: own.first()?.result.parameters,
             scale: row.recipe.augmentation.scale,
-            hours: own.iter().map(|run| run.result.hours).sum(),
+            hours: own.iter().map(|run| run.result.hours).sum::<f64>() / own.len() as f64,
+            cpu_hours: cpu_hours.map(|hours| hours / own.len() as f64),
             seeds: own.iter().map(|run| run.seed).collect(),
             tests: tests.collect(),
         })

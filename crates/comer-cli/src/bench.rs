@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use crate::args::{ModelArgs, SearchArgs, ThreadArgs};
+use crate::clock::{cpu_time, wall_time};
 use crate::output::{print, print_json};
 
 /// Measure recognition speed: GFLOP/s of the encoder beside sgemm, milliseconds per stage, images per second.
@@ -178,23 +179,6 @@ fn timed(clock: fn() -> Duration, run: impl FnOnce()) -> Duration {
     let start = clock();
     run();
     clock() - start
-}
-
-/// The CPU time of the process so far.
-#[cfg(unix)]
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-#[cfg(not(unix))]
-fn cpu_time() -> Duration {
-    wall_time()
-}
-
-fn wall_time() -> Duration {
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
 }
 
 /// The product of two square matrices by the `gemm` crate.

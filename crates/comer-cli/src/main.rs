@@ -6,6 +6,7 @@ mod args;
 mod bench;
 #[cfg(feature = "train")]
 mod calibrate;
+mod clock;
 mod compare;
 mod completions;
 mod data;

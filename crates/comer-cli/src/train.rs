@@ -13,6 +13,7 @@ use comer_train::trainer::{Outcome, Trainer};
 use serde_json::json;
 
 use crate::args::{ThreadArgs, read_vocab};
+use crate::clock::cpu_time;
 use crate::output::{message, print, print_json, warn};
 use crate::ranks::Ranks;
 use crate::training::{STOP, View, interrupt, open_backend, provenance, report_samples};
@@ -131,6 +132,7 @@ fn train(arguments: &Arguments, ranks: &Ranks) -> Result<ExitCode> {
         folder,
         stop: &STOP,
         provenance,
+        cpu_clock: &|| cpu_time().as_secs_f64(),
     };
     let outcome = trainer.run(state, &mut |event| {
         if ranks.is_first() {

@@ -22,6 +22,9 @@ pub struct TrainingProgress {
     pub step: u64,
     /// Seconds of training so far.
     pub seconds: f64,
+    /// CPU seconds of all processes in completed epochs.
+    #[serde(default)]
+    pub cpu_seconds: f64,
     /// The ExpRate of exactly these weights, if they were validated.
     #[serde(default)]
     pub exp_rate: Option<f64>,
@@ -51,6 +54,9 @@ pub struct EpochTotals {
     pub pictures: usize,
     /// Elapsed seconds.
     pub seconds: f64,
+    /// CPU seconds of this process.
+    #[serde(default)]
+    pub cpu_seconds: f64,
 }
 
 /// Everything that a run needs to resume.
@@ -225,6 +231,7 @@ mod tests {
             batch: 17,
             step: 999,
             seconds: 1.5,
+            cpu_seconds: 2.5,
             written: [5, 6],
             ..TrainingProgress::default()
         };

@@ -42,6 +42,8 @@ pub struct Trainer<'a> {
     pub stop: &'a AtomicBool,
     /// Provenance for the model files; the trainer adds its own entries.
     pub provenance: Provenance,
+    /// CPU seconds that have been spent on this run, from any start.
+    pub cpu_clock: &'a dyn Fn() -> f64,
 }
 
 /// Progress of a run, for callers that display it.
@@ -194,7 +196,7 @@ impl Trainer<'_> {
     ) -> Result<()> {
         let (samples, recipe) = (self.samples, self.recipe);
         let mut group: Vec<Batch> = Vec::new();
-        let mut started = Instant::now();
+        let (mut started, mut spent) = (Instant::now(), (self.cpu_clock)());
         let (first, accumulate, share) =
             (state.progress.batch, recipe.batches.accumulate, self.backend.share());
         let wanted = move |index: usize| {
@@ -214,6 +216,8 @@ impl Trainer<'_> {
             started = Instant::now();
             state.progress.totals.seconds += seconds;
             state.progress.seconds += seconds;
+            let before = std::mem::replace(&mut spent, (self.cpu_clock)());
+            state.progress.totals.cpu_seconds += spent - before;
             let progress = &state.progress;
             let mut line = json!({
                 "step": progress.step, "epoch": progress.epoch, "loss": loss, "symbols": symbol_loss, "rate": rate,
@@ -289,9 +293,9 @@ impl Trainer<'_> {
         steps: u64,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<()> {
-        let started = Instant::now();
+        let (started, spent) = (Instant::now(), (self.cpu_clock)());
         let recipe = self.recipe;
-        let EpochTotals { loss, targets, correct, pictures, seconds } =
+        let EpochTotals { loss, targets, correct, pictures, seconds, cpu_seconds } =
             std::mem::take(&mut state.progress.totals);
         let (epoch, size) = (state.progress.epoch + 1, recipe.size(state.progress.epoch));
         let last = epoch == recipe.epochs;
@@ -318,6 +322,9 @@ impl Trainer<'_> {
             }
         }
         state.progress.seconds += started.elapsed().as_secs_f64();
+        let mut cpu_seconds = [cpu_seconds + (self.cpu_clock)() - spent];
+        self.backend.add(&mut cpu_seconds)?;
+        state.progress.cpu_seconds += cpu_seconds[0];
         let targets = targets.max(1) as f64;
         let row = EpochMetrics { epoch, loss: loss / targets, tokens: correct as f64 / targets, exp_rate };
         let rate = recipe.schedule.rate_factor(state.progress.step, steps, &state.progress.plateau)
@@ -364,6 +371,7 @@ impl Trainer<'_> {
             ("epochs", json!(progress.epoch)),
             ("steps", json!(progress.step)),
             ("hours", json!((progress.seconds / 36.0).round() / 100.0)),
+            ("cpu_hours", json!((progress.cpu_seconds / 36.0).round() / 100.0)),
             ("training_pictures", json!(self.samples.training.len())),
             ("training_sets", json!(sets)),
             ("hold_out_pictures", json!(self.samples.hold_out.len())),

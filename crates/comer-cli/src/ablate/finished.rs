@@ -25,18 +25,34 @@ pub struct RunResult {
     recipe: String,
     /// Trained parameters.
     pub parameters: usize,
-    /// Of training, with its validation.
+    /// Of training, with its validation, by the clock.
     pub hours: f64,
+    /// CPU hours of the same.
+    #[serde(default)]
+    pub cpu_hours: Option<f64>,
     /// CRC-32 of the answers on each test split.
     answers: BTreeMap<String, u32>,
 }
 
 /// Records that a run has finished.
-pub fn write(folder: &Path, recipe: &Recipe, parameters: usize, hours: f64, tests: &[&String]) -> Result<()> {
+pub fn write(
+    folder: &Path,
+    recipe: &Recipe,
+    parameters: usize,
+    [hours, cpu_hours]: [Option<f64>; 2],
+    tests: &[&String],
+) -> Result<()> {
     let answers = tests.iter().map(|&test| Ok((test.clone(), checksum(folder, test)?)));
     let answers = answers.collect::<Result<_>>()?;
     let program = version::SHORT.into();
-    let result = RunResult { program, recipe: recipe.to_toml(), parameters, hours, answers };
+    let result = RunResult {
+        program,
+        recipe: recipe.to_toml(),
+        parameters,
+        hours: hours.unwrap_or_default(),
+        cpu_hours,
+        answers,
+    };
     write_file(&folder.join(RESULT), format!("{}\n", serde_json::to_string_pretty(&result)?).as_bytes())
 }
 

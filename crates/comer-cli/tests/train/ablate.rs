@@ -70,6 +70,10 @@ fn check_ablation(figures: &Value, out: &Path) {
     let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["bttr", "self", "cross", "fusion"]);
     assert_eq!(figures["rows"][3]["sets"]["2014"]["reports"][0]["files"], 48);
+    assert!(
+        figures["rows"].as_array().unwrap().iter().all(|row| row["cpu_hours_per_run"].is_f64()),
+        "{figures}"
+    );
     assert!(figures["rows"][3]["parameters"].as_u64() > figures["rows"][0]["parameters"].as_u64());
     assert!(figures["rows"][1]["sets"]["2014"]["differences"]["bttr"]["p"].is_f64(), "{figures}");
     assert_eq!(figures["rows"][0]["sets"]["2014"]["differences"], serde_json::json!({}));
