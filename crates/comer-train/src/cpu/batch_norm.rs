@@ -12,11 +12,15 @@ use super::simd::vectorised;
 /// Rows per partial sum: fixed, so that results do not depend on the number of threads.
 const ROWS: usize = 128;
 
-/// Calls a function of some channels from a first one on for all channels: for 24 at once, enough sums to keep the processor busy and
-/// the width of a dense layer, then for 8, then for each.
+/// Calls a function of some channels from a first one on for all channels: for 48 at once, enough sums to keep the processor busy, for
+/// 24, which a dense layer has, for 8, and for each.
 macro_rules! for_lanes {
     ($channels:expr, |$first:ident| $($path:ident).+::<LANES>($($argument:expr),*)) => {{
         let mut $first = 0;
+        while $first + 48 <= $channels {
+            $($path).+::<48>($($argument),*);
+            $first += 48;
+        }
         while $first + 24 <= $channels {
             $($path).+::<24>($($argument),*);
             $first += 24;
@@ -119,14 +123,19 @@ impl BatchNorm<'_> {
                 #[inline(always)]
                 || {
                     let (scale, shift) = (&scale[..channels], &shift[..channels]);
-                    let rows = output.chunks_mut(stride).zip(values.chunks_exact(channels));
-                    for (row, (output, values)) in rows.enumerate() {
-                        let output = &mut output[..channels];
-                        for c in 0..channels {
-                            output[c] = (values[c] * scale[c] + shift[c]).max(least);
+                    let pairs = output.chunks_mut(2 * stride).zip(values.chunks(2 * channels));
+                    for (pair, (outputs, values)) in pairs.enumerate() {
+                        for (output, values) in outputs.chunks_mut(stride).zip(values.chunks_exact(channels))
+                        {
+                            let output = &mut output[..channels];
+                            for c in 0..channels {
+                                output[c] = (values[c] * scale[c] + shift[c]).max(least);
+                            }
                         }
                         if let Some(dropout) = self.dropout {
-                            dropout.apply_to_row(part * ROWS + row, output);
+                            let mut rows = outputs.chunks_mut(stride).map(|row| &mut row[..channels]);
+                            let pair = part * ROWS / 2 + pair;
+                            dropout.apply_to_rows(pair, rows.next().unwrap_or_default(), rows.next());
                         }
                     }
                 },
