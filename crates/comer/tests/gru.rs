@@ -49,7 +49,7 @@ fn log_softmax(logits: &[f32]) -> Vec<f32> {
 fn assert_close(found: &[f32], expected: &[f32], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (found, expected) in found.iter().zip(expected) {
-        assert!((found - expected).abs() <= 1e-4, "{what}: {found}, expected {expected}");
+        assert!((found - expected).abs() <= 1e-5, "{what}: {found}, expected {expected}");
     }
 }
 

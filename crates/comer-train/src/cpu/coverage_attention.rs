@@ -39,7 +39,7 @@ pub(super) struct AttentionTape<'a> {
     features: &'a [f32],
     memory: &'a [f32], // [cells][d]
     /// The attention of each step, `[steps][heads][cells]`.
-    weights: Vec<f32>,
+    pub weights: Vec<f32>,
     /// The coverage before each step and after the last, `[steps + 1][heads][cells]`.
     coverage: Vec<f32>,
     /// Index of the first map of the sequence, for dropping.
