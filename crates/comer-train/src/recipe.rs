@@ -446,6 +446,7 @@ mod tests {
         own.sort_unstable();
         assert_eq!(plain("densewap").changes(&plain("paper")), own);
         assert_eq!(budgeted("paper"), Recipe::open(&budget).unwrap());
+        assert_eq!(plain("densewap-overfit").changes(&plain("overfit")), decoder[1..]);
     }
 
     #[test]
