@@ -381,41 +381,72 @@ impl Recipe {
 
 #[cfg(test)]
 mod tests {
-    use comer::internal::config::{Coverage, DecoderKind};
-
     use super::*;
 
+    fn config(name: &str) -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs").join(name)
+    }
+
     #[test]
-    fn recipes_in_configs_are_valid_and_those_of_the_paper_differ_only_in_coverage() {
-        let open = |name: &str| {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
-            Recipe::open(&folder.join(name)).unwrap()
-        };
-        for name in [
-            "default.toml",
-            "further.toml",
-            "writers.toml",
-            "writers-full-size.toml",
-            "bundled.toml",
-            "ablation.toml",
-            "overfit.toml",
-        ] {
-            open(name);
+    fn all_recipes_in_configs_are_valid() {
+        let files = config("").read_dir().unwrap().map(|file| file.unwrap().path());
+        let files: Vec<_> =
+            files.filter(|file| file.extension().is_some_and(|kind| kind == "toml")).collect();
+        assert!(files.len() > 20, "{files:?}");
+        for file in files {
+            Recipe::open(&file).unwrap();
         }
-        for name in ["densewap.toml", "li.toml", "ws-wap.toml", "ding.toml"] {
-            assert_eq!(open(name).model.decoder, DecoderKind::Gru, "{name}");
+        assert_eq!(Recipe::open(&config("paper.toml")).unwrap(), Recipe::default());
+    }
+
+    /// All values in which a recipe differs from the one that it is based on, as its comment says.
+    const DIFFERENCES: [(&str, &str, &[&str]); 8] = [
+        ("self", "paper", &["model.coverage was \"fusion\", is \"self\""]),
+        ("cross", "paper", &["model.coverage was \"fusion\", is \"cross\""]),
+        ("bttr", "paper", &["model.coverage was \"fusion\", is \"none\""]),
+        ("bttr-no-scale", "bttr", &["augmentation.scale was [0.7, 1.4], is [1.0, 1.0]"]),
+        ("densewap-left-to-right", "densewap", &["model.directions was not set, is \"left-to-right\""]),
+        (
+            "li",
+            "densewap",
+            &["augmentation.scale was [1.0, 1.0], is [0.7, 1.4]", "model.drop_attention was not set, is 0.1"],
+        ),
+        ("ws-wap", "densewap", &["loss.presence was not set, is 1.0"]),
+        (
+            "ding",
+            "densewap",
+            &[
+                "augmentation.scale was [1.0, 1.0], is [0.7, 1.4]",
+                "model.decoder_layers was 1, is 2",
+                "model.heads was 1, is 4",
+            ],
+        ),
+    ];
+
+    #[test]
+    fn recipes_of_the_comparison_differ_only_as_their_comments_say_also_with_the_budget() {
+        let plain = |name: &str| Recipe::open(&config(&format!("{name}.toml"))).unwrap();
+        let budget = config("ablation-budget.toml");
+        let budgeted = |name: &str| Recipe::open_with(&config(&format!("{name}.toml")), &budget).unwrap();
+        for (name, base, differences) in DIFFERENCES {
+            assert_eq!(plain(name).changes(&plain(base)), differences, "{name}");
+            assert_eq!(budgeted(name).changes(&budgeted(base)), differences, "{name} with the budget");
         }
-        assert_eq!(open("paper.toml"), Recipe::default());
-        for (name, coverage) in [
-            ("self.toml", Coverage::SelfOnly),
-            ("cross.toml", Coverage::Cross),
-            ("bttr.toml", Coverage::None),
-        ] {
-            let mut recipe = open(name);
-            assert_eq!(recipe.model.coverage, coverage, "{name}");
-            recipe.model.coverage = Coverage::Fusion;
-            assert_eq!(recipe, Recipe::default(), "{name}");
-        }
+        // The budget has all values in which the training of the two kinds of models differs.
+        let decoder = [
+            "augmentation.scale was [0.7, 1.4], is [1.0, 1.0]",
+            "model.coverage_channels was 32, is 512",
+            "model.decoder was not set, is \"gru\"",
+            "model.decoder_layers was 3, is 1",
+            "model.heads was 8, is 1",
+        ];
+        assert_eq!(budgeted("densewap").changes(&budgeted("paper")), decoder);
+        let mut own =
+            [&decoder[..], &["model.dropout was 0.3, is 0.2", "optimizer.clip was 0.0, is 5.0"]].concat();
+        own.sort_unstable();
+        assert_eq!(plain("densewap").changes(&plain("paper")), own);
+        assert_eq!(budgeted("paper"), Recipe::open(&budget).unwrap());
+        assert_eq!(plain("densewap-overfit").changes(&plain("overfit")), decoder[1..]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The GRU decoder on the CPU against PyTorch (`crates/comer/tests/data/make_tiny_gru.py`) and against finite differences.
 
 use comer::internal::config::{DecoderKind, Directions, ModelConfig};
-use comer::internal::weights::{Weights, tensor_specs};
+use comer::internal::weights::{Tensor, Weights, tensor_specs};
 use comer::internal::{ModelFile, TokenId, Vocab};
 use comer_testing::{GruGolden, noise};
 use comer_train::cpu::{EncoderFeatures, Grid, Network, StepOutput, TokenSequence};
@@ -18,8 +18,13 @@ fn norm(values: impl Iterator<Item = f32>) -> f64 {
     values.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt()
 }
 
+fn distance(a: &Tensor, b: &Tensor) -> f64 {
+    assert_eq!(a.shape, b.shape);
+    norm(a.data.iter().zip(&b.data).map(|(a, b)| a - b))
+}
+
 #[test]
-fn losses_of_three_steps_and_gradients_equal_pytorch() {
+fn losses_and_weights_of_three_steps_and_gradients_equal_pytorch() {
     for name in ["gru", "gru-stacked"] {
         let GruGolden { golden, config, mut weights, sizes } = GruGolden::tiny(name);
         let sequences: Vec<TokenSequence> = (GruGolden::tiny(name).sequences().into_iter())
@@ -42,13 +47,19 @@ fn losses_of_three_steps_and_gradients_equal_pytorch() {
                 for (tensor, expected) in &expected {
                     let found = &step.gradients[tensor];
                     assert_eq!(found.shape, expected.shape, "{tensor}");
-                    let off = norm(found.data.iter().zip(&expected.data).map(|(a, b)| a - b))
-                        / norm(expected.data.iter().copied());
-                    assert!(off <= 1e-4, "{name}: {tensor} is off by {off}");
+                    let off = distance(found, expected) / norm(expected.data.iter().copied());
+                    assert!(off <= 1e-4, "{name}: gradient of {tensor} is off by {off}");
                 }
             }
             let norm = grad_norm(&step.gradients);
             optimizer.step(&recipe, recipe.rate, &mut weights, &step.gradients, norm);
+        }
+        // Relative to the change of the weights, which is much smaller than they are.
+        let (before, after) = (golden.under("weights."), golden.under("train.after3."));
+        assert_eq!(weights.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
+        for (tensor, expected) in &after {
+            let off = distance(&weights[tensor], expected) / distance(&before[tensor], expected);
+            assert!(off <= 1e-4, "{name}: {tensor} is off by {off} after three steps");
         }
     }
 }

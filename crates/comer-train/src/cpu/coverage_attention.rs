@@ -39,7 +39,7 @@ pub(super) struct AttentionTape<'a> {
     features: &'a [f32],
     memory: &'a [f32], // [cells][d]
     /// The attention of each step, `[steps][heads][cells]`.
-    weights: Vec<f32>,
+    pub weights: Vec<f32>,
     /// The coverage before each step and after the last, `[steps + 1][heads][cells]`.
     coverage: Vec<f32>,
     /// Index of the first map of the sequence, for dropping.
@@ -252,5 +252,77 @@ impl<'a> CoverageAttention<'a> {
         multiply(target, channels, kernel, inner.transposed(), false, Threads::All);
         let target = &mut entry(gradients, CONV.into(), &conv.shape).data;
         multiply(target, columns, outer.transposed(), kernel, false, Threads::All);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comer_testing::{GruGolden, noise};
+
+    use super::super::decoder_batch::TokenSequence;
+    use super::super::grid::Grid;
+    use super::*;
+
+    /// The context by the attention of one head, summed in f64, without the weight of one cell.
+    fn context(weights: &[f32], values: impl Fn(usize) -> f32, without: Option<usize>) -> f64 {
+        let kept = weights.iter().enumerate().filter(|(cell, _)| Some(*cell) != without);
+        kept.map(|(cell, &weight)| f64::from(weight) * f64::from(values(cell))).sum()
+    }
+
+    /// For each map of some long sequences, whether the context is without its largest weight. The context has to be the sum
+    /// over all cells or over all but that one, and the coverage the sum of whole maps.
+    fn dropped_maps(rate: f64) -> Vec<bool> {
+        let GruGolden { mut config, weights, sizes, .. } = GruGolden::tiny("gru-stacked");
+        config.drop_attention = rate;
+        let (heads, d, width, steps) = (config.heads, config.d_model, config.attention_width, 60);
+        let formula = vec![7; steps - 1];
+        let sequences: Vec<TokenSequence> =
+            sizes.iter().flat_map(|_| TokenSequence::both_directions(&formula)).collect();
+        let batch = DecoderBatch::new(&config, &weights, 3, Grid::new(sizes), &sequences);
+        let attention = CoverageAttention::new(&batch);
+        let mut dropped = Vec::new();
+        for (index, sequence) in batch.sequences.iter().enumerate() {
+            let (cells, seed) = (sequence.cells(), index as u32);
+            let [features, memory, queries] =
+                [cells * width, cells * d, steps * width].map(|count| noise(count, seed + count as u32));
+            let mut tape = attention.start(sequence, &features, &memory);
+            let mut coverage = vec![0.0; heads * cells];
+            for (step, query) in queries.chunks(width).enumerate() {
+                let mut found = vec![0.0; d];
+                attention.forward(&mut tape, query, &mut found);
+                let maps = &tape.weights[step * heads * cells..][..heads * cells];
+                for (head, map) in maps.chunks(cells).enumerate() {
+                    assert!((map.iter().sum::<f32>() - 1.0).abs() < 1e-5, "the tape has whole maps");
+                    let largest = (0..cells).max_by(|&a, &b| map[a].total_cmp(&map[b]));
+                    let differs = |without: Option<usize>| {
+                        let columns = head * (d / heads)..(head + 1) * (d / heads);
+                        columns.into_iter().any(|k| {
+                            let expected = context(map, |cell| memory[cell * d + k], without);
+                            (f64::from(found[k]) - expected).abs() > 1e-5
+                        })
+                    };
+                    assert_ne!(differs(None), differs(largest), "step {step}, head {head}");
+                    dropped.push(differs(None));
+                }
+                coverage.iter_mut().zip(maps).for_each(|(sum, x)| *sum += x);
+                let kept = &tape.coverage[(step + 1) * heads * cells..];
+                assert!(kept.iter().zip(&coverage).all(|(a, b)| (a - b).abs() < 1e-4), "step {step}");
+            }
+        }
+        dropped
+    }
+
+    #[test]
+    fn drop_attention_drops_the_largest_weight_of_some_maps_but_not_from_the_coverage() {
+        assert!(dropped_maps(0.0).iter().all(|&dropped| !dropped));
+        let dropped = dropped_maps(0.3);
+        assert_eq!(dropped.len(), 720);
+        // Three standard deviations are 37.
+        let count = dropped.iter().filter(|&&dropped| dropped).count();
+        assert!((216 - 37..=216 + 37).contains(&count), "{count} of 720");
+        // Each sequence, and each head, draws its own.
+        let (first, second) = (&dropped[..120], &dropped[120..240]);
+        assert_ne!(first, second);
+        assert!(first.chunks(2).any(|heads| heads[0] != heads[1]));
     }
 }

@@ -14,6 +14,7 @@ use super::decoder_batch::{DecoderBatch, Site};
 use super::gru::{Gru, GruTape};
 use super::linear::{Linear, add, apply_dropout, entry};
 use super::loss::cross_entropy;
+use super::norm::Dropout;
 use super::packed_steps::PackedSteps;
 use super::product::{Matrix, Threads, multiply};
 
@@ -28,28 +29,16 @@ pub(super) fn forward_backward(
 ) -> DecoderOutput {
     let decoder = GruDecoder::new(batch, memory);
     let tape = decoder.forward();
-    let d = batch.config.d_model;
-    let mut inputs = vec![0.0; batch.tokens * 3 * d];
-    for (column, part) in [&tape.tokens, &tape.last().next, &tape.contexts].into_iter().enumerate() {
-        decoder.steps.unpack(part, d, &mut inputs, column * d, 3 * d);
-    }
-    let [readout, output] =
-        ["decoder.readout", "decoder.output"].map(|path| Linear::new(batch.weights, path));
-    let rows = Matrix::rows(&inputs, batch.tokens, 3 * d, 3 * d);
-    let hidden = readout.forward(rows);
-    let dropout = batch.dropout(0, Site::Inner);
-    let mut largest: Vec<f32> = hidden.as_chunks::<2>().0.iter().map(|&[a, b]| a.max(b)).collect();
-    apply_dropout(dropout, 0, &mut largest);
-    let largest_rows = Matrix::rows(&largest, batch.tokens, d / 2, d / 2);
-    let mut logits = output.forward(largest_rows);
+    let Readout { inputs, hidden, largest, mut logits } = decoder.read_out(&tape);
     let loss = cross_entropy(batch, &mut logits, smoothing);
 
-    output.insert_grad(largest_rows, &logits, gradients);
+    let (d, readout, output) = (decoder.d(), &decoder.readout, &decoder.output);
+    output.insert_grad(Matrix::rows(&largest, batch.tokens, d / 2, d / 2), &logits, gradients);
     let mut largest = output.backward(&logits);
-    apply_dropout(dropout, 0, &mut largest);
+    apply_dropout(decoder.dropout(), 0, &mut largest);
     let pairs = hidden.as_chunks::<2>().0.iter().zip(&largest);
     let hidden: Vec<f32> = pairs.flat_map(|(&[a, b], &g)| if a >= b { [g, 0.0] } else { [0.0, g] }).collect();
-    readout.insert_grad(rows, &hidden, gradients);
+    readout.insert_grad(Matrix::rows(&inputs, batch.tokens, 3 * d, 3 * d), &hidden, gradients);
     let inputs = decoder.steps.pack(&readout.backward(&hidden), 3 * d);
     let part = |column: usize| -> Vec<f32> {
         inputs.chunks_exact(3 * d).flat_map(|row| &row[column * d..][..d]).copied().collect()
@@ -68,6 +57,8 @@ struct GruDecoder<'a> {
     token_gru: Gru<'a>,
     context_gru: Gru<'a>,
     stacked: Vec<Gru<'a>>,
+    readout: Linear<'a>,
+    output: Linear<'a>,
 }
 
 /// What the backward pass needs; all rows are packed.
@@ -90,6 +81,15 @@ impl Tape<'_> {
     }
 }
 
+/// The layers above the GRUs, with rows in the order of the sequences.
+struct Readout {
+    /// The embedding, the last state and the context, `[tokens][3 * d]`.
+    inputs: Vec<f32>,
+    hidden: Vec<f32>,  // [tokens][d]
+    largest: Vec<f32>, // [tokens][d / 2], after dropout
+    logits: Vec<f32>,  // [tokens][vocabulary]
+}
+
 impl<'a> GruDecoder<'a> {
     fn new(batch: &'a DecoderBatch<'a>, memory: &'a [f32]) -> Self {
         let d = batch.config.d_model;
@@ -106,11 +106,17 @@ impl<'a> GruDecoder<'a> {
             stacked: (1..batch.config.decoder_layers)
                 .map(|layer| gru(&format!("decoder.stacked_gru.{layer}")))
                 .collect(),
+            readout: Linear::new(batch.weights, "decoder.readout"),
+            output: Linear::new(batch.weights, "decoder.output"),
         }
     }
 
     fn d(&self) -> usize {
         self.batch.config.d_model
+    }
+
+    fn dropout(&self) -> Option<Dropout> {
+        self.batch.dropout(0, Site::Inner)
     }
 
     fn initial(&self, layer: usize) -> Linear<'a> {
@@ -191,6 +197,20 @@ impl<'a> GruDecoder<'a> {
             stacked.push(tape);
         }
         Tape { means, initial, tokens, token_gru, queries, attention, contexts, context_gru, stacked }
+    }
+
+    /// From the tokens, last states and contexts to the logits.
+    fn read_out(&self, tape: &Tape) -> Readout {
+        let (d, tokens) = (self.d(), self.batch.tokens);
+        let mut inputs = vec![0.0; tokens * 3 * d];
+        for (column, part) in [&tape.tokens, &tape.last().next, &tape.contexts].into_iter().enumerate() {
+            self.steps.unpack(part, d, &mut inputs, column * d, 3 * d);
+        }
+        let hidden = self.readout.forward(Matrix::rows(&inputs, tokens, 3 * d, 3 * d));
+        let mut largest: Vec<f32> = hidden.as_chunks::<2>().0.iter().map(|&[a, b]| a.max(b)).collect();
+        apply_dropout(self.dropout(), 0, &mut largest);
+        let logits = self.output.forward(Matrix::rows(&largest, tokens, d / 2, d / 2));
+        Readout { inputs, hidden, largest, logits }
     }
 
     /// The embeddings in the order of the sequences, `[tokens][d]`.
@@ -336,3 +356,6 @@ impl<'a> GruDecoder<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

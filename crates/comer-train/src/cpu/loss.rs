@@ -102,3 +102,52 @@ pub(super) fn presence_cross_entropy(batch: &DecoderBatch, logits: &mut [f32], w
     logits.copy_from_slice(&gradient);
     loss * f64::from(share)
 }
+
+#[cfg(test)]
+mod tests {
+    use comer::internal::config::ModelConfig;
+    use comer::internal::weights::Weights;
+
+    use super::super::decoder_batch::TokenSequence;
+    use super::super::grid::Grid;
+    use super::*;
+
+    /// Two pictures, of two cells and of three. Only tokens 3 and 4 count: the others are padding, start and end, whose large
+    /// logits must not matter. All logits are logarithms, so that e^x is a small number.
+    #[test]
+    fn the_presence_loss_is_that_computed_by_hand() {
+        let (config, weights) = (ModelConfig::default(), Weights::new());
+        let formulas: [&[TokenId]; 2] = [&[3], &[4, 4]];
+        let sequences: Vec<TokenSequence> =
+            formulas.iter().flat_map(|formula| TokenSequence::both_directions(formula)).collect();
+        let cells = Grid::new(vec![(1, 2), (3, 1)]);
+        let batch = DecoderBatch::new(&config, &weights, 0, cells, &sequences);
+        let (ln2, ln3) = (2f32.ln(), 3f32.ln());
+        let mut logits = [
+            [50.0, 50.0, 50.0, -ln2, ln2],
+            [50.0, 50.0, 50.0, ln3, -ln3],
+            [50.0, 50.0, 50.0, -ln3, -2.0 * ln3],
+            [50.0, 50.0, 50.0, -2.0 * ln3, -3.0 * ln3],
+            [50.0, 50.0, 50.0, -ln2, -ln3],
+        ]
+        .concat();
+        let loss = presence_cross_entropy(&batch, &mut logits, 10.0);
+        // The largest logits of tokens 3 and 4, with -log(p) of present and -log(1 - p) of absent tokens, p = e^x / (1 + e^x):
+        // first picture: ln 3, present, p = 3/4; ln 2, absent, p = 2/3; second: -ln 2, absent, p = 1/3; -ln 3, present, p = 1/4.
+        let expected = ((4f64 / 3.0).ln() + 3f64.ln() + 1.5f64.ln() + 4f64.ln()) / 4.0;
+        assert!((loss - expected).abs() < 1e-6, "{loss}, expected {expected}");
+        // p - 1 of present and p of absent tokens, times 10 / 4.
+        let gradient = [
+            [0.0, 0.0, 0.0, 0.0, 5.0 / 3.0],
+            [0.0, 0.0, 0.0, -0.625, 0.0],
+            [0.0; 5],
+            [0.0; 5],
+            [0.0, 0.0, 0.0, 2.5 / 3.0, -1.875],
+        ]
+        .concat();
+        for (index, (found, expected)) in logits.iter().zip(gradient).enumerate() {
+            let (cell, token) = (index / 5, index % 5);
+            assert!((found - expected).abs() < 1e-6, "cell {cell}, token {token}: {found}, not {expected}");
+        }
+    }
+}

@@ -1,8 +1,8 @@
 """Writes tiny-gru.safetensors and tiny-gru-stacked.safetensors: the GRU decoder with coverage attention in PyTorch.
 
 The reference for the decoder of kind `gru` in the engine and in the trainer: from the DenseNet's features to logits,
-loss, gradients and three steps of SGD, for two tiny random models. Each picture is in its own size, each formula in both
-directions, and everything is computed in float64, sequence by sequence, as the equations read.
+loss, gradients and the weights after three steps of SGD, for two tiny random models. Each picture is in its own size,
+each formula in both directions, and everything is computed in float64, sequence by sequence, as the equations read.
 
     pip install torch safetensors
     python3 make_tiny_gru.py
@@ -158,6 +158,8 @@ def write(name, heads, layers):
                 file[f"train.grad.{name_}"] = tensor.grad.float().clone()
         optimizer.step()
     file["train.losses"] = torch.stack(losses).float()
+    for name_, tensor in weights.items():
+        file[f"train.after3.{name_}"] = tensor.detach().float().clone()
     path = FOLDER / f"tiny-{name}.safetensors"
     save_file({key: tensor.contiguous() for key, tensor in file.items()}, path, {"config": json.dumps(config)})
     print(path.name, path.stat().st_size, "bytes, losses", [round(float(loss), 4) for loss in losses])
