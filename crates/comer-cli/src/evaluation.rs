@@ -170,6 +170,7 @@ impl Evaluation<'_> {
 }
 
 /// Scores the answers that an earlier evaluation of a split kept in a file, without its model.
+#[cfg(feature = "train")]
 pub fn score_kept(data: &Path, split: &str, answers: &Path) -> Result<(Report, Vec<FileScore>)> {
     let truths = read_truths(data, Some(split))?;
     let text = comer_files::read_text(answers, comer_files::limit::TEXT)
