@@ -8,7 +8,7 @@
 //! | score every file of a set by each protocol | [`score`] |
 //! | summarise a run, compare two runs | [`report`], [`bootstrap`] |
 //! | write reports as Markdown, HTML and JSON | [`markdown`], [`html`], [`run_folder`] |
-//! | read predictions, ground truth and data sets | [`files`], [`dataset`] |
+//! | read predictions, ground truth and data sets | [`files`], [`dataset`], [`stored_file`] |
 //! | convert raw LaTeX to training captions | [`caption`] |
 //! | convert LaTeX to MathML | [`mathml`] |
 //!
@@ -36,6 +36,7 @@ pub mod reliability;
 pub mod report;
 pub mod run_folder;
 pub mod score;
+pub mod stored_file;
 mod symbols;
 mod tree;
 

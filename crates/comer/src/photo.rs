@@ -22,7 +22,7 @@ pub mod strength;
 mod work;
 
 #[cfg(feature = "decode")]
-pub use decode::{Decoded, MOST_PIXELS, decode, decode_with, grey, is_svg};
+pub use decode::{Decoded, MOST_PIXELS, decode, decode_after, decode_with, grey, is_svg};
 pub use drawing::is_training_drawing;
 pub use work::Work;
 

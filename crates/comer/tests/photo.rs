@@ -10,8 +10,8 @@ use comer_testing::photo_page::{CONDITIONS, photograph};
 fn drawings(split: &str, step: usize) -> Option<Vec<(String, Grey)>> {
     let set = comer_testing::crohme(split)?;
     let grey = |sample: LabelledImage| {
-        let (width, height) = (sample.picture.width(), sample.picture.height());
-        (sample.name, Grey { width, height, levels: sample.picture.pixels().to_vec() })
+        let (width, height) = (sample.image.width(), sample.image.height());
+        (sample.name, Grey { width, height, levels: sample.image.decode().unwrap().into_pixels() })
     };
     Some(set.samples.into_iter().step_by(step).map(grey).collect())
 }
