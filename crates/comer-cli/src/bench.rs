@@ -136,8 +136,12 @@ fn pictures(arguments: &Arguments) -> Result<Vec<Input>> {
     };
     let set = Dataset::open(data, &arguments.split)?;
     let step = set.samples.len().div_ceil(arguments.take).max(1);
-    let pictures: Result<Vec<Input>> =
-        set.samples.into_iter().step_by(step).map(|sample| Ok(Input::from_image(sample.picture)?)).collect();
+    let pictures: Result<Vec<Input>> = set
+        .samples
+        .into_iter()
+        .step_by(step)
+        .map(|sample| Ok(Input::from_image(sample.image.decode()?)?))
+        .collect();
     let pictures = pictures?;
     if pictures.is_empty() {
         bail!("{}: no image of split {:?} could be read", data.display(), arguments.split);

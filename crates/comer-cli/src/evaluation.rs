@@ -89,7 +89,9 @@ impl Evaluation<'_> {
             let pictures: HashMap<&str, &LabelledImage> =
                 set.samples.iter().map(|sample| (sample.name.as_str(), sample)).collect();
             let run = Run { title: &title, report: &report, scores: &scores, problems: &problems };
-            run.write(folder, |name| pictures.get(name)?.picture.to_png().ok())?;
+            run.write(folder, |name| {
+                pictures.get(name)?.image.decode().and_then(|image| image.to_png()).ok()
+            })?;
             if let Some(journal) = journal.filter(|_| !self.keep) {
                 fs::remove_file(journal.path()).with_context(|| journal.path().display().to_string())?;
             }
@@ -119,7 +121,10 @@ impl Evaluation<'_> {
                 .par_iter()
                 .with_max_len(1)
                 .map(|sample| {
-                    let result = Input::from_image(sample.picture.clone())
+                    let result = sample
+                        .image
+                        .decode()
+                        .and_then(Input::from_image)
                         .and_then(|input| recognizer.recognize_with(&input, &options));
                     progress.advance();
                     result
@@ -156,7 +161,7 @@ impl Evaluation<'_> {
         let mut images = crc32fast::Hasher::new();
         for sample in samples {
             images.update(sample.name.as_bytes());
-            images.update(sample.picture.pixels());
+            images.update(sample.image.decode()?.pixels());
         }
         Ok(format!(
             "# model {:08x}, language model {:08x}, images of {} {:08x}, {:?}",

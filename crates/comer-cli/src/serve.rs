@@ -31,6 +31,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use axum::Router;
 use axum::routing::{get, post};
+use comer::Recognizer;
 use tokio::net::TcpListener;
 
 use crate::args::ModelArgs;
@@ -123,8 +124,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     })
 }
 
+/// The routes without a socket, for fuzzing.
+pub fn router(recognizer: Recognizer) -> Router {
+    app(Arc::new(State::new(recognizer, Limits::default(), 1, Vec::new(), Vec::new(), false)))
+}
+
 /// The routes.
-pub fn app(state: Arc<State>) -> Router {
+fn app(state: Arc<State>) -> Router {
     let page = page::FILES.iter().fold(Router::new(), |router, file| {
         router.route(file.path, get(move || std::future::ready(file.response())))
     });

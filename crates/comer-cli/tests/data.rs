@@ -93,7 +93,7 @@ fn ink_is_rendered_to_a_data_set_and_invalid_files_are_skipped() {
     assert!(set.problems.is_empty(), "{:?}", set.problems);
     let plain = set.samples.iter().find(|sample| sample.name == "plain").unwrap();
     let drawn = Ink::from_inkml(ink(1, "x").as_bytes()).unwrap().draw().unwrap();
-    assert_eq!(plain.picture, drawn);
+    assert_eq!(plain.image.decode().unwrap(), drawn);
     assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "incomplete files remain");
 
     let check = comer(&["check", "--json"], &[&out]);

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use zip::ZipArchive;
+use zip::{CompressionMethod, ZipArchive};
 
 use crate::error::{Error, Result};
+use crate::stored_file::StoredFile;
 
-/// Largest image file that is read: CROHME's largest has half a megabyte.
+/// Largest image file that is read, stored or unpacked: CROHME's largest has half a megabyte.
 const MAX_IMAGE: u64 = 16 << 20;
 /// Largest file that is one label graph or one formula.
 const MAX_TEXT: u64 = 1 << 20;
-/// What the files of a zip may unpack to: [`BASE_LIMIT`] bytes and [`RATIO`] times the size of the zip. CROHME's bitmaps unpack to
-/// 18 times their zip.
-const RATIO: u64 = 64;
+/// What the texts of a zip may unpack to: [`BASE_LIMIT`] bytes and [`RATIO`] times the size of the zip.
+const RATIO: u64 = 16;
 const BASE_LIMIT: u64 = 16 << 20;
 /// Most rows of a table: [`ROWS`], and one for each [`ROW`] bytes of its file or zip. A row takes up to 400 bytes in memory,
 /// however short it is.
@@ -33,7 +33,7 @@ enum Store {
     Folder,
     Zip {
         archive: Mutex<ZipArchive<BufReader<File>>>,
-        /// Bytes that may still be unpacked.
+        /// Bytes of text that may still be unpacked.
         left: AtomicU64,
     },
     File,
@@ -101,9 +101,30 @@ impl Archive {
         Ok(names)
     }
 
-    /// The bytes of an image file; none if there is no such file.
-    pub(crate) fn read_image(&self, name: &str) -> std::io::Result<Option<Vec<u8>>> {
-        self.read_bounded(name, MAX_IMAGE)
+    /// An image file as it is stored; none if there is no such file.
+    pub(crate) fn read_image(&self, name: &str) -> std::io::Result<Option<StoredFile>> {
+        let Store::Zip { archive, .. } = &self.store else {
+            return Ok(self.read_bounded(name, MAX_IMAGE)?.map(StoredFile::new));
+        };
+        let mut archive = archive.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(index) = archive.index_for_name(name) else { return Ok(None) };
+        let file = archive.by_index_raw(index).map_err(std::io::Error::other)?;
+        let (size, checksum) = (file.size(), file.crc32());
+        let deflated = match file.compression() {
+            _ if file.encrypted() => return Err(std::io::Error::other("it is encrypted")),
+            CompressionMethod::Stored => false,
+            CompressionMethod::Deflated => true,
+            method => {
+                let reason = format!("its compression is {method}, expected Deflated or Stored");
+                return Err(std::io::Error::other(reason));
+            }
+        };
+        if size > MAX_IMAGE {
+            let reason = format!("larger than the limit of {MAX_IMAGE} bytes");
+            return Err(std::io::Error::new(ErrorKind::FileTooLarge, reason));
+        }
+        let bytes = comer_files::read_from(file, MAX_IMAGE)?;
+        Ok(Some(StoredFile::in_zip(bytes, deflated, size, checksum)))
     }
 
     /// A label graph or a formula as text.
@@ -141,7 +162,7 @@ impl Archive {
                     if error.kind() != ErrorKind::FileTooLarge || limit <= available {
                         return error;
                     }
-                    let reason = format!("the zip unpacks to more than {RATIO} times its size");
+                    let reason = format!("the texts of the zip unpack to more than {RATIO} times its size");
                     std::io::Error::new(ErrorKind::FileTooLarge, reason)
                 })?;
                 left.store(available - bytes.len() as u64, Ordering::Relaxed);

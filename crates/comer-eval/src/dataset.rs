@@ -1,7 +1,7 @@
 //! Data sets in CROHME's layout: `<split>/caption.txt`, `<split>/img/<name>.bmp` and `<split>/symLg/<name>.lg`, in a
 //! folder or a zip.
 //!
-//! Images are handed over as bytes, so that this crate needs no image decoder.
+//! Images are handed over as files, so that this crate needs no image decoder.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::archive::Archive;
 use crate::error::{Error, Result, shortened};
 use crate::latex::{MOST_BYTES, check_length};
+use crate::stored_file::StoredFile;
 
 /// Extensions of images, the usual one first.
 const IMAGE_EXTENSIONS: [&str; 4] = ["bmp", "png", "jpg", "jpeg"];
@@ -192,8 +193,8 @@ impl Split<'_> {
         })
     }
 
-    /// The image of a formula as the bytes of its file; none if it has no image.
-    pub fn image(&self, name: &str) -> std::io::Result<Option<Vec<u8>>> {
+    /// The image file of a formula as it is stored; none if it has no image.
+    pub fn image(&self, name: &str) -> std::io::Result<Option<StoredFile>> {
         let folder = &self.found.folder;
         let separator = if folder.is_empty() { "" } else { "/" };
         for extension in IMAGE_EXTENSIONS {
@@ -252,8 +253,9 @@ mod tests {
         for name in ["2014", "2016"] {
             let split = source.split(Some(name)).unwrap();
             assert_eq!(split.captions().unwrap().rows, [("a".to_string(), "x".to_string())]);
-            assert_eq!(split.image("a").unwrap().as_deref(), Some(&b"the image"[..]));
-            assert_eq!(split.image("b").unwrap(), None);
+            let image = split.image("a").unwrap().unwrap();
+            assert_eq!(*image.unpack().unwrap(), *b"the image");
+            assert!(split.image("b").unwrap().is_none());
         }
         let unknown = source.split(Some("other")).err().unwrap().to_string();
         assert!(unknown.contains("2014, 2016, other2016"), "{unknown}");
@@ -268,7 +270,34 @@ mod tests {
         assert!(error.contains("crohme2014/2014/caption.txt"), "{error}");
     }
 
-    /// A stored zip of one image and a small one whose entry unpacks to 200 MB.
+    #[test]
+    fn images_of_a_zip_stay_deflated_and_damaged_ones_are_errors() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("set.zip");
+        let image: Vec<u8> = (0..100_000).map(|at| if at % 1000 < 9 { at as u8 } else { 0 }).collect();
+        for (method, most) in
+            [(zip::CompressionMethod::Deflated, 10_000), (zip::CompressionMethod::Stored, 100_000)]
+        {
+            let mut zip = ZipWriter::new(File::create(&path).unwrap());
+            let options = SimpleFileOptions::default().compression_method(method);
+            for (name, bytes) in [("caption.txt", &b"a\tx\n"[..]), ("img/a.bmp", &image)] {
+                zip.start_file(name, options).unwrap();
+                zip.write_all(bytes).unwrap();
+            }
+            zip.finish().unwrap();
+            let read = || DataSource::open(&path).unwrap().split(None).unwrap().image("a").unwrap().unwrap();
+            let stored = read();
+            assert!(stored.size() == 100_000 && stored.stored_size() <= most, "{method}");
+            assert!(*stored.unpack().unwrap() == *image, "{method}");
+            let mut bytes = std::fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+            assert!(read().unpack().is_err(), "{method}");
+        }
+    }
+
+    /// A small zip of an image that unpacks to 200 MB, and of graphs that together do.
     #[test]
     fn a_zip_that_unpacks_to_far_more_than_its_size_is_refused() {
         let folder = tempfile::tempdir().unwrap();
@@ -279,9 +308,9 @@ mod tests {
         zip.write_all(b"a\tx\n").unwrap();
         zip.start_file("img/huge.bmp", options).unwrap();
         (0..200).for_each(|_| zip.write_all(&[0; 1 << 20]).unwrap());
-        for number in 0..20 {
-            zip.start_file(format!("img/{number}.bmp"), options).unwrap();
-            (0..15).for_each(|_| zip.write_all(&[0; 1 << 20]).unwrap());
+        for number in 0..200 {
+            zip.start_file(format!("symLg/{number}.lg"), options).unwrap();
+            zip.write_all(&[b' '; 1 << 20]).unwrap();
         }
         zip.finish().unwrap();
         let source = DataSource::open(&path).unwrap();
@@ -289,16 +318,11 @@ mod tests {
         let split = source.split(None).unwrap();
         let error = split.image("huge").unwrap_err().to_string();
         assert_eq!(error, "larger than the limit of 16777216 bytes");
-        let (mut unpacked, mut refused) = (0, String::new());
-        for number in 0..20 {
-            match split.image(&number.to_string()) {
-                Ok(bytes) => unpacked += bytes.unwrap().len(),
-                Err(error) => refused = error.to_string(),
-            }
-        }
-        assert_eq!(refused, "the zip unpacks to more than 64 times its size");
-        assert!(unpacked < 128 << 20, "{unpacked} bytes were unpacked");
-        assert_eq!(split.image("missing").unwrap(), None);
+        let (read, refused): (Vec<_>, Vec<_>) = split.graphs().partition(|graph| graph.2.is_ok());
+        assert!(read.len() < 32, "{} MiB were unpacked", read.len());
+        let error = refused[0].2.as_ref().unwrap_err();
+        assert_eq!(error, "the texts of the zip unpack to more than 16 times its size");
+        assert!(split.image("missing").unwrap().is_none());
     }
 
     #[test]
@@ -312,9 +336,11 @@ mod tests {
         let source = DataSource::open(&set).unwrap();
         let split = source.split(None).unwrap();
         assert!(split.image("a").unwrap().is_some());
-        assert_eq!(split.image("../../b").unwrap(), None);
+        assert!(split.image("../../b").unwrap().is_none());
         let absolute = folder.path().join("b").display().to_string();
-        assert_eq!(split.image(&absolute).unwrap(), None);
+        assert!(split.image(&absolute).unwrap().is_none());
+        // One file has one name, or captions could make many images of it.
+        assert!(split.image("./a").unwrap().is_none());
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! | score every file of a set by each protocol | [`score`] |
 //! | summarise a run, compare two runs, or experiments with several runs each | [`report`], [`bootstrap`], [`repetitions`] |
 //! | write reports as Markdown, HTML and JSON | [`markdown`], [`html`], [`run_folder`] |
-//! | read predictions, ground truth and data sets | [`files`], [`dataset`] |
+//! | read predictions, ground truth and data sets | [`files`], [`dataset`], [`stored_file`] |
 //! | convert raw LaTeX to training captions | [`caption`] |
 //! | convert LaTeX to MathML | [`mathml`] |
 //!
@@ -37,6 +37,7 @@ pub mod repetitions;
 pub mod report;
 pub mod run_folder;
 pub mod score;
+pub mod stored_file;
 mod symbols;
 mod tree;
 

@@ -49,10 +49,11 @@ fn too_large(limit: u64) -> Error {
     Error::new(ErrorKind::FileTooLarge, format!("larger than the limit of {limit} bytes"))
 }
 
-/// Whether a name from a file (a caption, an archive) stays in the folder that it is joined to.
+/// Whether a name from a file (a caption, an archive) stays in the folder that it is joined to, and is the plainest name of its file.
 pub fn is_inside(name: &str) -> bool {
     let mut parts = Path::new(name).components();
-    !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
+    parts.all(|part| matches!(part, Component::Normal(_)))
+        && name.split('/').all(|part| !["", "."].contains(&part))
 }
 
 /// Opens a file of at most `limit` bytes.

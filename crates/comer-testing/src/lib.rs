@@ -69,11 +69,11 @@ pub fn crohme(split: &str) -> Option<Dataset> {
 /// One picture of CROHME by its name.
 pub fn crohme_picture(zip: &Path, split: &str, name: &str) -> Image {
     let source = comer_eval::DataSource::open(zip).expect("CROHME's zip");
-    let bytes = source.split(Some(split)).and_then(|split| {
+    let file = source.split(Some(split)).and_then(|split| {
         let image = split.image(name);
         image.map_err(|reason| comer_eval::Error::File { path: name.into(), reason })
     });
-    let bytes = bytes.expect("CROHME's zip").unwrap_or_else(|| panic!("CROHME {split} has no {name}"));
-    let grey = comer::internal::photo::decode(&bytes).expect("a bitmap");
+    let file = file.expect("CROHME's zip").unwrap_or_else(|| panic!("CROHME {split} has no {name}"));
+    let grey = comer::internal::photo::decode(&file.unpack().expect("a file")).expect("a bitmap");
     Image::new(grey.width, grey.height, grey.levels).expect("a picture")
 }

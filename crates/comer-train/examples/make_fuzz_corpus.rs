@@ -112,6 +112,37 @@ fn bitmap() -> Vec<u8> {
     bytes
 }
 
+/// Requests to the server, as in HTTP.
+fn write_requests(png: &[u8]) -> Result {
+    let strokes = r#"{"strokes": [{"x": [0, 10, 20], "y": [0, 10, 20]}, [[20, 0], [10, 10], [0, 20]]]}"#;
+    let ink = "<ink><trace>0 0, 10 10, 20 20</trace><trace>20 0, 10 10, 0 20</trace></ink>";
+    let part = b"--b\r\ncontent-disposition: form-data; name=\"image\"; filename=\"a\"\r\ncontent-type: image/png\r\n\r\n";
+    let form = [part, png, b"\r\n--b--\r\n"].concat();
+    let url = format!("data:image/png;base64,{}", comer_eval::html::base64(png));
+    let embedded = format!(r#"{{"src": "{url}"}}"#);
+    let batch = format!(r#"{{"items": ["{url}", {{"src": "{url}"}}, {strokes}, [[[0, 0], [9, 9]]]]}}"#);
+    let query = "nbest=3&beam=5&alignment=1&mathml=1&image=1&raw=0&formulas=all&constraints={%22prefix%22:[%22x%22],%22tokens%22:{%221%22:%22x%22}}";
+    let (multipart, json) = ("multipart/form-data; boundary=b", "application/json");
+    let requests: [(&str, String, &str, &[u8]); 12] = [
+        ("form", "POST /api/recognize".into(), multipart, &form),
+        ("strokes", "POST /api/recognize?greedy=1".into(), json, strokes.as_bytes()),
+        ("inkml", "POST /api/recognize?greedy=1".into(), "application/inkml+xml", ink.as_bytes()),
+        ("png", "POST /api/recognize?raw=1&greedy=1".into(), "image/png", png),
+        ("embedded", "POST /api/recognize?formulas=auto".into(), json, embedded.as_bytes()),
+        ("query", format!("POST /api/recognize?{query}"), json, strokes.as_bytes()),
+        ("explain", "POST /api/recognize?explain=1&greedy=1".into(), json, strokes.as_bytes()),
+        ("batch", "POST /api/recognize/batch?greedy=1".into(), json, batch.as_bytes()),
+        ("batch-form", "POST /api/recognize/batch?image=1".into(), multipart, &form),
+        ("mathml", "POST /api/mathml".into(), "text/plain", br"\sqrt[3]{x_1^2} + \text{if} \R"),
+        ("origin", "OPTIONS /api/model".into(), "a/b\r\norigin: http://localhost\r\nhost: [::1]:8765", b""),
+        ("page", "GET /".into(), "", b""),
+    ];
+    requests.iter().try_for_each(|(name, target, kind, body)| {
+        let head = format!("{target}\r\ncontent-type: {kind}\r\n\r\n");
+        write("requests", name, [head.as_bytes(), body].concat())
+    })
+}
+
 fn main() -> Result {
     let captions =
         "a\tx ^ { 2 }\nb \\frac { 1 } { \\sqrt { y } }\nc\t\\sum _ { i = 1 } ^ { n } \\left( a \\right)\n";
@@ -192,6 +223,7 @@ fn main() -> Result {
     write("dataset_zip", "parts", join(&parts))?;
     let names = ["set/caption.txt", "set/img/a.png", "set/img/b.bmp", "set/symLg/a.lg"];
     write("dataset_zip", "zip", zip_of(&names.into_iter().zip(parts).collect::<Vec<_>>())?)?;
+    write_requests(&png)?;
     for entry in fs::read_dir(repository().join("configs"))? {
         let path = entry?.path();
         write("recipe", &path.file_name().unwrap_or_default().to_string_lossy(), fs::read(&path)?)?;

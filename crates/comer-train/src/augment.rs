@@ -48,7 +48,7 @@ pub fn augment_sample(
         }
         None => {
             let stored = sample.picture()?;
-            let seen = fitted(&stored).or_else(|_| stored.into_owned().fit())?;
+            let seen = fitted(&stored).or_else(|_| stored.fit())?;
             (seen, sample.size, sample.ink.as_ref().map(Cow::Borrowed), Cow::Borrowed(&sample.strokes))
         }
     };
@@ -133,7 +133,7 @@ mod tests {
         let (sample, mut random) = (sample(), ChaCha8Rng::seed_from_u64(0));
         assert_eq!(
             augment_sample(&sample, &donors(), &none, 1.0, &mut random).unwrap().0,
-            *sample.picture().unwrap()
+            sample.picture().unwrap()
         );
         let (half, _) = augment_sample(&sample, &donors(), &none, 0.5, &mut random).unwrap();
         assert_eq!(half.width(), (sample.size.0 as f64 / 2.0).round_ties_even() as usize);

@@ -170,6 +170,8 @@ pub fn for_each_batch(
 
 #[cfg(test)]
 mod tests {
+    use comer::internal::dataset::StoredImage;
+
     use super::*;
     use crate::samples::Sample;
 
@@ -184,7 +186,11 @@ mod tests {
         let sample = |index: usize| {
             let (width, height) = (20 + 7 * (index % 13), 16 + index % 5);
             let picture = Image::new(width, height, vec![0; width * height]).unwrap();
-            Sample::with_picture(index.to_string(), vec![3 + index as u16], picture)
+            Sample::with_picture(
+                index.to_string(),
+                vec![3 + index as u16],
+                StoredImage::new(&picture).unwrap(),
+            )
         };
         Samples { training: (0..count).map(sample).collect(), ..Samples::default() }
     }

@@ -46,13 +46,14 @@ pub fn epoch_samples(samples: &Samples, recipe: &Recipe, epoch: usize) -> Vec<Sa
 #[cfg(test)]
 mod tests {
     use comer::Image;
+    use comer::internal::dataset::StoredImage;
 
     use super::*;
     use crate::samples::{Sample, TrainingSet};
 
     #[test]
     fn sets_are_sampled_by_weight_and_no_sample_repeats_before_all_are_used() {
-        let picture = Image::new(20, 16, vec![0; 320]).unwrap();
+        let picture = StoredImage::new(&Image::new(20, 16, vec![0; 320]).unwrap()).unwrap();
         let sample = |index: u16| Sample::with_picture(index.to_string(), vec![3], picture.clone());
         let sets =
             [0..10, 10..17].map(|samples| TrainingSet { name: String::new(), samples, synthesizer: None });

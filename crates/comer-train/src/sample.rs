@@ -1,8 +1,7 @@
 //! A training sample.
 
-use std::borrow::Cow;
-
 use comer::internal::TokenId;
+use comer::internal::dataset::StoredImage;
 use comer::{Image, Ink};
 
 /// A picture, or the strokes that it is drawn from, and its formula.
@@ -13,7 +12,7 @@ pub struct Sample {
     /// The formula.
     pub tokens: Vec<TokenId>,
     /// White ink on black; if there is none, the picture is drawn from the ink.
-    pub(crate) picture: Option<Image>,
+    pub(crate) picture: Option<StoredImage>,
     /// The strokes of the picture, if available.
     pub ink: Option<Ink>,
     /// The symbol that each stroke belongs to; padding if unknown.
@@ -26,7 +25,7 @@ pub struct Sample {
 
 impl Sample {
     /// A sample with a stored picture.
-    pub fn with_picture(name: String, tokens: Vec<TokenId>, picture: Image) -> Self {
+    pub fn with_picture(name: String, tokens: Vec<TokenId>, picture: StoredImage) -> Self {
         let size = (picture.width(), picture.height());
         Self { name, tokens, picture: Some(picture), ink: None, strokes: Vec::new(), size, writer: None }
     }
@@ -52,10 +51,10 @@ impl Sample {
     }
 
     /// The stored picture, or the drawing of the ink.
-    pub fn picture(&self) -> comer::Result<Cow<'_, Image>> {
+    pub fn picture(&self) -> comer::Result<Image> {
         match (&self.picture, &self.ink) {
-            (Some(picture), _) => Ok(Cow::Borrowed(picture)),
-            (None, Some(ink)) => ink.draw().map(Cow::Owned),
+            (Some(picture), _) => picture.decode(),
+            (None, Some(ink)) => ink.draw(),
             (None, None) => unreachable!("a sample has a picture or ink"),
         }
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use comer::Ink;
-use comer::internal::dataset::Dataset;
+use comer::internal::dataset::{Dataset, LabelledImage};
 use comer::internal::vocab::PAD;
 use comer::internal::{TokenId, Vocab};
 use comer_eval::find_files;
@@ -114,10 +114,10 @@ impl Samples {
     fn read_pictures(&mut self, path: &Path, split: &str, vocab: &Vocab) -> Result<()> {
         let set = Dataset::open(path, split)?;
         self.problems.extend(set.problems);
-        for comer::internal::dataset::LabelledImage { name, caption, picture } in set.samples {
+        for LabelledImage { name, caption, image } in set.samples {
             // A picture whose size does not fit the network would stop the run later.
-            match picture.clone().fit().and_then(|_| vocab.encode(&caption)) {
-                Ok(tokens) => self.training.push(Sample::with_picture(name, tokens, picture)),
+            match image.fits().and_then(|()| vocab.encode(&caption)) {
+                Ok(tokens) => self.training.push(Sample::with_picture(name, tokens, image)),
                 Err(error) => self.problems.push(format!("{name}: {error}")),
             }
         }
@@ -220,12 +220,17 @@ fn collect(folder: &Path, files: &mut HashMap<String, Vec<PathBuf>>) -> Result<(
 #[cfg(test)]
 mod tests {
     use comer::Image;
+    use comer::internal::dataset::StoredImage;
 
     use super::*;
 
+    fn picture(width: usize, height: usize) -> StoredImage {
+        StoredImage::new(&Image::new(width, height, vec![0; width * height]).unwrap()).unwrap()
+    }
+
     #[test]
     fn no_formula_is_in_both_training_and_hold_out() {
-        let picture = Image::new(1, 1, vec![0]).unwrap();
+        let picture = picture(1, 1);
         let sample =
             |index: u16| Sample::with_picture(index.to_string(), vec![3 + index % 50, 4], picture.clone());
         let mut samples = Samples { training: (0..400).map(sample).collect(), ..Samples::default() };
@@ -240,7 +245,7 @@ mod tests {
 
     #[test]
     fn large_samples_are_excluded_and_reported_and_the_number_of_samples_is_limited() {
-        let picture = Image::new(20, 10, vec![0; 200]).unwrap();
+        let picture = picture(20, 10);
         let sample =
             |name: &str, tokens: usize| Sample::with_picture(name.into(), vec![5; tokens], picture.clone());
         let mut samples =

@@ -38,7 +38,7 @@ pub fn validate(
     let options = RecognizeOptions::new().search(search.clone()).threads(1);
     let input = |sample: &&Sample| {
         let picture = sample.picture()?;
-        Input::from_image(if size == 1.0 { picture.into_owned() } else { picture.scale(size)? })
+        Input::from_image(if size == 1.0 { picture } else { picture.scale(size)? })
     };
     let inputs: Vec<Input> = samples.iter().map(input).collect::<comer::Result<_>>()?;
     let correct = inputs.par_iter().with_max_len(1).zip(samples).filter(|(input, sample)| {

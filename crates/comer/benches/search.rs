@@ -90,7 +90,7 @@ fn main() {
         .collect();
     pool.install(|| {
         for sample in &samples {
-            let picture = sample.picture.clone().fit().expect("a picture that fits");
+            let picture = sample.image.decode().and_then(|image| image.fit()).expect("a picture that fits");
             let start = thread_cpu_time();
             let features = encoder.encode(&picture).expect("features");
             let encoder_time = thread_cpu_time() - start;

@@ -1,14 +1,23 @@
-//! Data sets in CROHME's layout, decoded: images with their captions.
+//! Data sets in CROHME's layout: images with their captions. Images stay in memory as they are stored, and are decoded when they
+//! are needed.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use comer_eval::dataset::{DataSource, Split};
+use comer_eval::stored_file::StoredFile;
 use rayon::prelude::*;
 
-use crate::error::Result;
-use crate::image::Image;
+use crate::error::{Error, Result};
+use crate::image::{self, Image};
 use crate::photo;
+
+/// Most pixels of an image. Decoding takes up to 13 bytes for each.
+const MOST_PIXELS: u64 = 4_000_000;
+/// A larger file, or an image of more pixels, is checked alone: the others are checked on all cores.
+const SMALL: u64 = 1 << 18;
 
 /// Images with their captions.
 #[derive(Clone, Debug, Default)]
@@ -20,14 +29,52 @@ pub struct Dataset {
 }
 
 /// An image with its caption.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct LabelledImage {
     /// The image's name without its extension.
     pub name: String,
     /// The formula's tokens, separated by spaces.
     pub caption: String,
-    /// White ink on black, as it was stored.
-    pub picture: Image,
+    /// White ink on black.
+    pub image: StoredImage,
+}
+
+/// An image file that can be decoded, in memory. Clones share it.
+#[derive(Clone, Debug)]
+pub struct StoredImage {
+    file: StoredFile,
+    width: usize,
+    height: usize,
+}
+
+impl StoredImage {
+    /// An image as a file.
+    pub fn new(image: &Image) -> Result<Self> {
+        let file = StoredFile::new(image.to_png()?);
+        Ok(Self { file, width: image.width(), height: image.height() })
+    }
+
+    /// Pixels in a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Rows.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Whether the image can be scaled to the size limits of the network.
+    pub fn fits(&self) -> Result<()> {
+        image::fitting_factor(self.width, self.height).map(drop)
+    }
+
+    /// The pixels. A small image takes some tens of microseconds.
+    pub fn decode(&self) -> Result<Image> {
+        let unreadable = |error: std::io::Error| Error::Decode { reason: error.to_string(), source: None };
+        let grey = photo::decode(&self.file.unpack().map_err(unreadable)?)?;
+        Image::new(grey.width, grey.height, grey.levels)
+    }
 }
 
 impl Dataset {
@@ -36,16 +83,23 @@ impl Dataset {
         let source = open(path.as_ref())?;
         let split = source.split(Some(split))?;
         let captions = split.captions()?;
-        let rows = captions.rows.into_par_iter();
-        let budget = Budget { stored: source.zip_size().unwrap_or(0).into(), ..Budget::default() };
-        let is_zip = source.zip_size().is_some();
-        let samples: Vec<_> =
-            rows.map(|(name, caption)| sample(name, caption, &split, &budget, is_zip)).collect();
+        let budget = source.zip_size().map(|size| Budget { size, kept: AtomicU64::new(0) });
+        // A name that comes again has the same image.
+        let mut images: HashMap<&str, Result<StoredImage, String>> =
+            captions.rows.iter().map(|(name, _)| (&name[..], Err(String::new()))).collect();
+        let large = Mutex::new(());
+        images
+            .par_iter_mut()
+            .for_each(|(name, image)| *image = stored_image(name, &split, budget.as_ref(), &large));
         let mut set = Self { samples: Vec::new(), problems: captions.problems };
-        for sample in samples {
-            match sample {
-                Ok(sample) => set.samples.push(sample),
-                Err(problem) => set.problems.push(problem),
+        for (name, caption) in &captions.rows {
+            match &images[&name[..]] {
+                Ok(image) => set.samples.push(LabelledImage {
+                    name: name.clone(),
+                    caption: caption.clone(),
+                    image: image.clone(),
+                }),
+                Err(reason) => set.problems.push(format!("{name}: {reason}")),
             }
         }
         Ok(set)
@@ -66,49 +120,44 @@ fn open(path: &Path) -> Result<DataSource> {
     Ok(source)
 }
 
-/// Bounds the memory of a data set: compressed images and zips may decode to any size.
-#[derive(Default)]
+/// Bounds the memory of a zip's images: its directory may list the same bytes many times.
 struct Budget {
-    /// Bytes of the zip, or of the files that were read.
-    stored: AtomicU64,
-    /// Pixels, of one byte each.
-    decoded: AtomicU64,
+    /// Bytes of the zip.
+    size: u64,
+    /// Bytes of images in memory.
+    kept: AtomicU64,
 }
 
 impl Budget {
-    /// CROHME's bitmaps decode to 18 times their zip.
-    const RATIO: u64 = 64;
-    const ROOM: u64 = 64 << 20;
-
-    fn check(&self, stored: u64, decoded: u64) -> Result<(), String> {
-        let stored = self.stored.fetch_add(stored, Ordering::Relaxed) + stored;
-        let before = self.decoded.fetch_add(decoded, Ordering::Relaxed);
-        if before + decoded <= stored.saturating_mul(Self::RATIO) + Self::ROOM {
+    fn keep(&self, bytes: u64) -> Result<(), String> {
+        if self.kept.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.size {
             return Ok(());
         }
-        self.decoded.fetch_sub(decoded, Ordering::Relaxed);
-        Err(format!("the images decode to more than {} times the size of the data set", Self::RATIO))
+        self.kept.fetch_sub(bytes, Ordering::Relaxed);
+        Err("the images of the zip have more bytes than the zip".into())
     }
 }
 
-fn sample(
-    name: String,
-    caption: String,
+/// The image of a name, which was decoded once.
+fn stored_image(
+    name: &str,
     split: &Split,
-    budget: &Budget,
-    is_zip: bool,
-) -> Result<LabelledImage, String> {
-    let decode = || {
-        let bytes = split.image(&name).map_err(|error| error.to_string())?.ok_or("has no image")?;
-        let grey = photo::decode(&bytes).map_err(|error| error.to_string())?;
-        let stored = if is_zip { 0 } else { bytes.len() as u64 };
-        budget.check(stored, grey.levels.len() as u64)?;
-        Image::new(grey.width, grey.height, grey.levels).map_err(|error| error.to_string())
-    };
-    match decode() {
-        Ok(picture) => Ok(LabelledImage { name, caption, picture }),
-        Err(reason) => Err(format!("{name}: {reason}")),
-    }
+    budget: Option<&Budget>,
+    large: &Mutex<()>,
+) -> Result<StoredImage, String> {
+    let file = split.image(name).map_err(|error| error.to_string())?.ok_or("has no image")?;
+    budget.map_or(Ok(()), |budget| budget.keep(file.stored_size()))?;
+    let lock = || large.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut alone = (file.size() > SMALL).then(lock);
+    let bytes = file.unpack().map_err(|error| error.to_string())?;
+    let grey = photo::decode_after(&bytes, MOST_PIXELS, |pixels| {
+        if pixels > SMALL && alone.is_none() {
+            alone = Some(lock());
+        }
+    });
+    let grey = grey.map_err(|error| error.to_string())?;
+    drop(bytes);
+    Ok(StoredImage { file, width: grey.width, height: grey.height })
 }
 
 #[cfg(test)]
@@ -116,28 +165,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_that_decode_to_far_more_than_their_files_are_left_out() {
+    fn images_stay_as_they_are_stored_and_huge_ones_are_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let images = folder.path().join("img");
         std::fs::create_dir(&images).unwrap();
-        // 40 megapixels in a file of less than 200 kB, four times.
-        let huge = Image::new(8_000, 5_000, vec![0; 40_000_000]).unwrap().to_png().unwrap();
-        assert!(huge.len() < 200_000);
-        let names = ["a", "b", "c", "d"];
-        for name in names {
-            std::fs::write(images.join(format!("{name}.png")), &huge).unwrap();
+        let flat = |width: usize, height: usize| Image::new(width, height, vec![0; width * height]).unwrap();
+        for (name, image) in [("a", flat(2_000, 2_000)), ("b", flat(2_000, 2_001)), ("c", flat(30, 20))] {
+            std::fs::write(images.join(format!("{name}.png")), image.to_png().unwrap()).unwrap();
         }
-        let captions: String = names.iter().map(|name| format!("{name}\tx\n")).collect();
-        std::fs::write(folder.path().join("caption.txt"), captions).unwrap();
+        std::fs::write(folder.path().join("caption.txt"), "a\tx\nb\tx\nc\tx\nc\ty\nd\tx\n").unwrap();
         let set = Dataset::open(folder.path(), "any").unwrap();
-        let decoded: usize = set.samples.iter().map(|sample| sample.picture.pixels().len()).sum();
-        let limit = Budget::RATIO * (names.len() * huge.len()) as u64 + Budget::ROOM;
-        assert!(!set.samples.is_empty() && decoded as u64 <= limit, "{decoded} of at most {limit}");
-        assert_eq!(set.samples.len() + set.problems.len(), names.len());
-        assert!(
-            set.problems[0].ends_with("more than 64 times the size of the data set"),
-            "{:?}",
-            set.problems
-        );
+        let found: Vec<_> =
+            set.samples.iter().map(|sample| (&sample.name[..], &sample.caption[..])).collect();
+        assert_eq!(found, [("a", "x"), ("c", "x"), ("c", "y")]);
+        assert_eq!(set.problems.len(), 2, "{:?}", set.problems);
+        assert!(set.problems[0].starts_with("b: ") && set.problems[0].contains("2000 x 2001"));
+        assert_eq!(set.problems[1], "d: has no image");
+        let image = &set.samples[1].image;
+        assert_eq!((image.width(), image.height()), (30, 20));
+        assert_eq!(image.decode().unwrap(), flat(30, 20));
+        assert!(set.samples.iter().all(|sample| sample.image.file.stored_size() < 100_000));
+    }
+
+    #[test]
+    fn an_image_is_stored_and_decoded() {
+        let pixels = (0..30 * 20).map(|at| (at * at) as u8).collect();
+        let image = Image::new(30, 20, pixels).unwrap();
+        assert_eq!(StoredImage::new(&image).unwrap().decode().unwrap(), image);
     }
 }

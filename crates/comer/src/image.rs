@@ -67,19 +67,7 @@ impl Image {
 
     /// Scales the image to the size limits of the network, keeping its aspect ratio; unchanged if it is within them.
     pub fn fit(self) -> Result<Self> {
-        let (width, height) = (self.width as f64, self.height as f64);
-        let down = (HEIGHT_LIMITS.1 as f64 / height).min(WIDTH_LIMITS.1 as f64 / width);
-        let up = (HEIGHT_LIMITS.0 as f64 / height).max(WIDTH_LIMITS.0 as f64 / width);
-        let factor = if down < 1.0 { down } else { up.max(1.0) };
-        let size = (scaled(self.width, factor), scaled(self.height, factor));
-        let within = |value: usize, (least, most): (usize, usize)| (least..=most).contains(&value);
-        if !within(size.0, WIDTH_LIMITS) || !within(size.1, HEIGHT_LIMITS) {
-            let reason = format!(
-                "its aspect fits no size from {} x {} to {} x {}",
-                WIDTH_LIMITS.0, HEIGHT_LIMITS.0, WIDTH_LIMITS.1, HEIGHT_LIMITS.1
-            );
-            return Err(Error::Image { width: self.width, height: self.height, reason });
-        }
+        let factor = fitting_factor(self.width, self.height)?;
         if factor == 1.0 { Ok(self) } else { self.scale(factor) }
     }
 
@@ -119,6 +107,22 @@ impl Image {
             .map_err(|error| failed(error.to_string()))?;
         Ok(file.into_inner())
     }
+}
+
+/// What an image is scaled by to the size limits of the network.
+pub(crate) fn fitting_factor(width: usize, height: usize) -> Result<f64> {
+    let down = (HEIGHT_LIMITS.1 as f64 / height as f64).min(WIDTH_LIMITS.1 as f64 / width as f64);
+    let up = (HEIGHT_LIMITS.0 as f64 / height as f64).max(WIDTH_LIMITS.0 as f64 / width as f64);
+    let factor = if down < 1.0 { down } else { up.max(1.0) };
+    let within = |side: usize, (least, most)| (least..=most).contains(&scaled(side, factor));
+    if within(width, WIDTH_LIMITS) && within(height, HEIGHT_LIMITS) {
+        return Ok(factor);
+    }
+    let reason = format!(
+        "its aspect fits no size from {} x {} to {} x {}",
+        WIDTH_LIMITS.0, HEIGHT_LIMITS.0, WIDTH_LIMITS.1, HEIGHT_LIMITS.1
+    );
+    Err(Error::Image { width, height, reason })
 }
 
 /// A side's length after scaling by `factor`.

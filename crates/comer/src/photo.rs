@@ -5,8 +5,9 @@
 //! (which side is ink, uneven light), [`strength`] (threshold, sharpening), [`paper`] (ruled and squared lines), [`parts`] and
 //! [`shape`] (connected ink, specks, edges, stroke width), [`layout`] (which ink is one formula), `faint` (strokes that are
 //! faint in places), [`redraw`] (to size, in 3 pixels). `drawing` takes images that are like those of the training set
-//! already. The cost of each is linear in the pixels; [`work`] counts it.
+//! already, and `closing` fills up what is dark and narrow. The cost of each is linear in the pixels; [`work`] counts it.
 
+mod closing;
 #[cfg(feature = "decode")]
 mod decode;
 mod drawing;
@@ -22,7 +23,7 @@ pub mod strength;
 mod work;
 
 #[cfg(feature = "decode")]
-pub use decode::{Decoded, MOST_PIXELS, decode, decode_with, grey, is_svg};
+pub use decode::{Decoded, MOST_PIXELS, decode, decode_after, decode_with, grey, is_svg};
 pub use drawing::is_training_drawing;
 pub use work::Work;
 
@@ -218,16 +219,11 @@ fn formula(look: &Look, own: &[bool], bounds: Extent, work: &Work) -> Result<Opt
         (side(bounds.columns, strength.width), side(bounds.rows, strength.height));
     let (width, height) = (right - left, bottom - top);
     let mut cut = strength.cut(left, top, width, height);
-    let rows = || parts.labels.chunks(strength.width).skip(top).take(height).map(|row| &row[left..right]);
-    let is_own = |label: u32| own[label as usize - 1];
-    if rows().flatten().any(|&label| label > 0 && !is_own(label)) {
-        let mask_of = |wanted: bool| {
-            let ink = rows().flatten().map(|&label| label > 0 && is_own(label) == wanted).collect();
-            Mask { width, height, ink }
-        };
+    let mask_of = |wanted: bool| parts.mask_within((left, right), (top, bottom), |part| own[part] == wanted);
+    let other = mask_of(false);
+    if other.ink.contains(&true) {
         let reach = (pen.ceil() as usize).clamp(1, 8);
-        let (near_own, near_other) =
-            (redraw::grown(&mask_of(true), reach), redraw::grown(&mask_of(false), reach));
+        let (near_own, near_other) = (redraw::grown(&mask_of(true), reach), redraw::grown(&other, reach));
         for (value, (own, other)) in cut.values.iter_mut().zip(near_own.into_iter().zip(near_other)) {
             if other && !own {
                 *value = 0.0;
@@ -238,8 +234,10 @@ fn formula(look: &Look, own: &[bool], bounds: Extent, work: &Work) -> Result<Opt
     work.spend(width * height)?;
     // In noisy images, evening out would bring out the noise.
     work.spend(2 * cut.values.len())?;
-    if strength::noise(&cut) <= MOST_NOISE {
-        cut = faint::bridged(faint::evened(cut, pen, work)?, pen, work)?;
+    if let Some(level) = strength::threshold(&cut)
+        && strength::noise(&cut, level) <= MOST_NOISE
+    {
+        cut = faint::bridged(faint::evened(cut, level, pen, work)?, pen, work)?;
     }
     let (fine, factor) = strength::refine(cut, pen, work)?;
     let Some(level) = strength::threshold(&fine) else { return Ok(None) };

@@ -10,8 +10,8 @@ use comer_testing::photo_page::{CONDITIONS, photograph};
 fn drawings(split: &str, step: usize) -> Option<Vec<(String, Grey)>> {
     let set = comer_testing::crohme(split)?;
     let grey = |sample: LabelledImage| {
-        let (width, height) = (sample.picture.width(), sample.picture.height());
-        (sample.name, Grey { width, height, levels: sample.picture.pixels().to_vec() })
+        let (width, height) = (sample.image.width(), sample.image.height());
+        (sample.name, Grey { width, height, levels: sample.image.decode().unwrap().into_pixels() })
     };
     Some(set.samples.into_iter().step_by(step).map(grey).collect())
 }
@@ -156,6 +156,26 @@ fn the_work_of_cleaning_is_bounded_by_the_pixels() {
         assert!(each < MOST_WORK, "{name}: {each:.0} visits of each pixel, expected at most {MOST_WORK}");
     }
 }
+
+/// Where the narrowest ink is of full strength, wider ink is not looked for.
+#[test]
+fn the_work_of_black_on_white_is_less() {
+    let (width, height) = (2_000, 1_500);
+    let level = |at: usize| {
+        let (x, y) = ((at % width) as f32, (at / width) as f32);
+        let is_ink = (y + 20.0 * (x / 80.0).sin()).rem_euclid(40.0) < 12.0 && (x - 1_000.0).abs() > 15.0;
+        if is_ink { 0 } else { 255 }
+    };
+    let grey = Grey { width, height, levels: (0..width * height).map(level).collect() };
+    let unlimited = || Ok(());
+    let work = photo::Work::new(&unlimited);
+    photo::clean_all(&grey, &CLEANING, &work).unwrap();
+    let each = work.spent() / grey.levels.len() as u64;
+    assert!(each < MOST_PLAIN_WORK, "{each} visits of each pixel, expected at most {MOST_PLAIN_WORK}");
+}
+
+/// Visits of pixels for each pixel; with all widths of strokes there are 11 more.
+const MOST_PLAIN_WORK: u64 = 126;
 
 /// As the fuzz target `clean`, for some tiles.
 #[test]

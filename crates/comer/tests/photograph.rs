@@ -41,13 +41,13 @@ fn photographs_are_recognised_like_drawings() {
         });
         right.count()
     };
-    let drawn = count_right(samples.iter().map(|sample| Some(sample.picture.clone())).collect());
+    let drawings: Vec<Image> = samples.iter().map(|sample| sample.image.decode().unwrap()).collect();
+    let drawn = count_right(drawings.iter().cloned().map(Some).collect());
     eprintln!("{drawn} of {} drawings", samples.len());
     assert!(2 * drawn > samples.len(), "{drawn} of {} drawings are recognised", samples.len());
     let (mut lost, mut gained) = (0, 0);
     for conditions in &CONDITIONS {
-        let pictures = samples.par_iter().enumerate().map(|(index, sample)| {
-            let picture = &sample.picture;
+        let pictures = drawings.par_iter().enumerate().map(|(index, picture)| {
             let photo =
                 photograph(picture.width(), picture.height(), picture.pixels(), conditions, index as u64);
             clean(&photo, true, &Work::new(&|| Ok(()))).ok().map(|(image, _)| image)

@@ -35,8 +35,9 @@ const fn only(exp_rate: f64) -> Rates {
 const NONE: Rates = [None; 4];
 
 #[rustfmt::skip]
-const ENTRIES: [Entry; 10] = [
+const ENTRIES: [Entry; 11] = [
     Entry { key: "densewap", name: "DenseWAP", rates: [most(43.0, 57.8, 61.9), most(40.1, 54.3, 57.8), most(41.7, 55.5, 59.3)] },
+    Entry { key: "densewap-left-to-right", name: "DenseWAP, left to right", rates: [most(43.0, 57.8, 61.9), most(40.1, 54.3, 57.8), most(41.7, 55.5, 59.3)] },
     Entry { key: "densewap-td", name: "DenseWAP-TD", rates: [most(49.1, 64.2, 67.8), most(48.5, 62.3, 65.3), most(51.4, 66.1, 69.1)] },
     Entry { key: "ws-wap", name: "WS-WAP", rates: [only(53.65), all(51.96, 64.34, 70.10, 72.97), NONE] },
     Entry { key: "li", name: "Li et al.", rates: [all(56.59, 69.07, 75.25, 78.60), all(54.58, 69.31, 73.76, 76.02), NONE] },

@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use comer::Image;
 use comer::internal::Vocab;
 use comer::internal::dataset::{Dataset, LabelledImage};
 use comer::internal::image::{HEIGHT_LIMITS, WIDTH_LIMITS};
@@ -98,7 +97,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let progress = Progress::new(splits.len());
     let mut found = Vec::new();
     for split in splits.into_iter().collect::<BTreeSet<_>>() {
-        found.push(Findings::of(split.clone(), Dataset::open(&arguments.data, &split)?, &vocab));
+        found.push(Findings::of(split.clone(), Dataset::open(&arguments.data, &split)?, &vocab)?);
         progress.advance();
     }
     drop(progress);
@@ -116,18 +115,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 impl Findings {
-    fn of(split: String, set: Dataset, vocab: &Vocab) -> Self {
-        let inspected: Vec<(u64, bool, bool)> = set.samples.par_iter().map(inspect).collect();
+    fn of(split: String, set: Dataset, vocab: &Vocab) -> comer::Result<Self> {
+        let inspected: comer::Result<Vec<(u64, bool)>> = set.samples.par_iter().map(inspect).collect();
+        let inspected = inspected?;
         let mut findings =
             Self { split, formulas: set.samples.len(), broken: set.problems, ..Self::default() };
         let mut captions: HashMap<&str, &str> = HashMap::new();
-        for (sample, (hash, fits, is_latex)) in set.samples.iter().zip(inspected) {
+        for (sample, (hash, is_latex)) in set.samples.iter().zip(inspected) {
             let name = || sample.name.clone();
             if captions.insert(&sample.name, &sample.caption).is_some() {
                 findings.repeated_names.push(name());
             }
-            let (width, height) = (sample.picture.width(), sample.picture.height());
-            if !fits {
+            let (width, height) = (sample.image.width(), sample.image.height());
+            if sample.image.fits().is_err() {
                 findings.unfitting.push(format!("{}: {width} x {height}", sample.name));
             } else if width > WIDTH_LIMITS.1 || height > HEIGHT_LIMITS.1 {
                 findings.over_size.push(format!("{}: {width} x {height}", sample.name));
@@ -156,7 +156,7 @@ impl Findings {
         for numbers in [&mut findings.widths, &mut findings.heights, &mut findings.lengths] {
             numbers.sort_unstable();
         }
-        findings
+        Ok(findings)
     }
 
     /// Faults that make the set unusable: the name of each kind and its cases.
@@ -203,13 +203,13 @@ impl Findings {
     }
 }
 
-/// The hash of a picture, whether it fits the network, and whether its caption is LaTeX.
-fn inspect(sample: &LabelledImage) -> (u64, bool, bool) {
-    let picture: &Image = &sample.picture;
+/// The hash of a picture, and whether its caption is LaTeX.
+fn inspect(sample: &LabelledImage) -> comer::Result<(u64, bool)> {
+    let picture = sample.image.decode()?;
     let mut hasher = DefaultHasher::new();
     (picture.width(), picture.height(), picture.pixels()).hash(&mut hasher);
     let is_latex = LabelGraph::from_latex(&sample.caption, Dialect::Clean).is_ok();
-    (hasher.finish(), picture.clone().fit().is_ok(), is_latex)
+    Ok((hasher.finish(), is_latex))
 }
 
 /// Pictures that are in two splits.

@@ -104,7 +104,7 @@ fn sheet(samples: &[Sample], vocab: &Vocab) -> Result<Canvas> {
     let mut canvas = Canvas::new(CELL.0 * COLUMNS, CELL.1 * rows, [255; 3]);
     for (number, sample) in samples.iter().enumerate() {
         let (left, top) = (number % COLUMNS * CELL.0, number / COLUMNS * CELL.1);
-        let picture = sample.picture()?.into_owned();
+        let picture = sample.picture()?;
         let available = (CELL.0 - 8, CELL.1 - CAPTION - 4);
         let factor = (available.0 as f64 / picture.width() as f64)
             .min(available.1 as f64 / picture.height() as f64)

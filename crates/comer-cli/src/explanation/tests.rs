@@ -1,6 +1,6 @@
 //! The renderings of a made-up reading: against golden pictures, against each other, and in a real browser.
 //!
-//! `COMER_UPDATE_GOLDEN=1 cargo test --release -p comer-cli --bin comer explanation` updates the golden images; look at them.
+//! `COMER_UPDATE_GOLDEN=1 cargo test --release -p comer-cli --lib explanation` updates the golden images; look at them.
 
 use std::path::Path;
 

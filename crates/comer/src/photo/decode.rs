@@ -23,6 +23,11 @@ pub fn decode(bytes: &[u8]) -> Result<Grey> {
     Ok(decode_with(bytes, false)?.grey)
 }
 
+/// As [`decode`], of an image of at most so many pixels. `before` is told their number before anything is decoded.
+pub fn decode_after(bytes: &[u8], most: u64, before: impl FnOnce(u64)) -> Result<Grey> {
+    Ok(decoded(bytes, false, most, before)?.grey)
+}
+
 /// What a file shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
@@ -35,6 +40,10 @@ pub struct Decoded {
 /// As [`decode`]; a file that ends early is an error unless `lenient`. Then what is missing is white. Of webp and tiff
 /// files that end early nothing can be decoded.
 pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Decoded> {
+    decoded(bytes, lenient, MOST_PIXELS, |_| ())
+}
+
+fn decoded(bytes: &[u8], lenient: bool, most: u64, before: impl FnOnce(u64)) -> Result<Decoded> {
     let refused = |reason: String| Error::Decode { reason, source: None };
     if bytes.is_empty() {
         return Err(refused("the file is empty".into()));
@@ -87,9 +96,9 @@ pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Decoded> {
     let mut decoder = reader.into_decoder().map_err(unreadable)?;
     let (width, height) = decoder.dimensions();
     let pixels = u64::from(width) * u64::from(height);
-    if pixels == 0 || pixels > MOST_PIXELS || decoder.total_bytes() > MOST_BYTES {
+    if pixels == 0 || pixels > most || decoder.total_bytes() > MOST_BYTES {
         return Err(refused(format!(
-            "it has {width} x {height} pixels in {} bytes, expected at least one and at most {MOST_PIXELS} in {MOST_BYTES}",
+            "it has {width} x {height} pixels in {} bytes, expected at least one and at most {most} in {MOST_BYTES}",
             decoder.total_bytes()
         )));
     }
@@ -100,6 +109,7 @@ pub fn decode_with(bytes: &[u8], lenient: bool) -> Result<Decoded> {
             MOST_SCANNED / pixels
         )));
     }
+    before(pixels);
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let decoded = if lenient {
         DynamicImage::from_decoder(Lenient(decoder, &truncated))

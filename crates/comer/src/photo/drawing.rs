@@ -42,13 +42,10 @@ pub fn formulas(grey: &Grey, cleaning: &Cleaning, work: &Work) -> Result<Vec<Cle
         let (wide, high) = (extent.width() as usize, extent.height() as usize);
         let (width, height) = (wide + 2 * DRAWN_MARGIN - 1, high + 2 * DRAWN_MARGIN - 1);
         let mut pixels = vec![0; width * height];
-        for row in 0..high {
-            for column in 0..wide {
-                let label = parts.labels[(top + row) * grey.width + left + column] as usize;
-                if label > 0 && own[label - 1] {
-                    pixels[(row + DRAWN_MARGIN) * width + column + DRAWN_MARGIN] = 255;
-                }
-            }
+        let cut = parts.mask_within((left, left + wide), (top, top + high), |part| own[part]);
+        for (row, ink) in cut.ink.chunks(wide).enumerate() {
+            let pixels = &mut pixels[(row + DRAWN_MARGIN) * width + DRAWN_MARGIN..];
+            pixels.iter_mut().zip(ink).for_each(|(pixel, &ink)| *pixel = if ink { 255 } else { 0 });
             work.spend(wide)?;
         }
         let offset = [left, top].map(|first| DRAWN_MARGIN as f64 - first as f64);

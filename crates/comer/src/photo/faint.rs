@@ -1,6 +1,6 @@
 //! Brings out strokes that are fainter than others, as those of a pen or pencil are in places.
 
-use super::light::{closing, highest};
+use super::closing::{closing, highest};
 use super::parts::Parts;
 use super::strength::{Strength, threshold};
 use super::{Mask, Work};
@@ -16,9 +16,8 @@ const DIP: f32 = 0.7;
 const LEAST_LEFT: f32 = 0.6;
 
 /// Strengths in proportion to the strongest ink around them, so that a faint stroke has its full width too. Ink that is
-/// nowhere as strong as the threshold stays as it is: it may be paper.
-pub fn evened(mut strength: Strength, pen: f32, work: &Work) -> Result<Strength> {
-    let Some(level) = threshold(&strength) else { return Ok(strength) };
+/// nowhere as strong as `level`, the threshold, stays as it is: it may be paper.
+pub fn evened(mut strength: Strength, level: f32, pen: f32, work: &Work) -> Result<Strength> {
     let Strength { width, height, ref values } = strength;
     let around = highest(&coarse(values), width, height, pixels(REACH * pen), work)?;
     // The threshold is half of the full strength.
@@ -27,18 +26,22 @@ pub fn evened(mut strength: Strength, pen: f32, work: &Work) -> Result<Strength>
     let ink = values.iter().zip(&around).map(|(&value, &around)| even(value, around) >= level).collect();
     work.spend(3 * values.len())?;
     let parts = Parts::of(&Mask { width, height, ink }, work)?;
-    // What is in no part, the soft edges among it, is kept like a part with ink.
-    let mut strong = vec![false; parts.list.len() + 1];
-    strong[0] = true;
-    for (&label, &value) in parts.labels.iter().zip(values) {
-        strong[label as usize] |= value >= level;
+    let mut strong = vec![false; parts.list.len()];
+    for &(run, part) in &parts.runs {
+        let strong = &mut strong[part as usize];
+        *strong = *strong || values[run.places(width)].iter().any(|&value| value >= level);
     }
-    for ((value, around), &label) in strength.values.iter_mut().zip(around).zip(&parts.labels) {
-        if strong[label as usize] {
-            *value = even(*value, around);
-        }
+    // What is in no part, the soft edges among it, is evened like a part with strong ink.
+    let end = values.len();
+    let mut start = 0;
+    let weak = parts.runs.iter().filter(|(_, part)| !strong[*part as usize]);
+    for stays in weak.map(|(run, _)| run.places(width)).chain(std::iter::once(end..end)) {
+        let evened = start..stays.start;
+        let pairs = strength.values[evened.clone()].iter_mut().zip(&around[evened]);
+        pairs.for_each(|(value, &around)| *value = even(*value, around));
+        start = stays.end;
     }
-    work.spend(2 * parts.labels.len())?;
+    work.spend(2 * end)?;
     Ok(strength)
 }
 
@@ -100,7 +103,8 @@ mod tests {
         let strength = Strength { width, height, values: (0..width * height).map(value).collect() };
         let level = threshold(&strength).unwrap();
         assert!((level - 0.4).abs() < 0.05, "{level}");
-        let strength = if even { evened(strength, 2.0, &Work::new(&|| Ok(()))).unwrap() } else { strength };
+        let strength =
+            if even { evened(strength, level, 2.0, &Work::new(&|| Ok(()))).unwrap() } else { strength };
         [0, 1, 2].map(|stroke| {
             let column = strength.values.iter().step_by(width).skip(6 * stroke).take(6);
             column.filter(|&&value| value >= 0.4).count()

@@ -1,6 +1,7 @@
 //! Finds which side of the grey levels is ink, and takes uneven light out.
 
-use super::strength::{Strength, WORKING_PIXELS, threshold};
+use super::closing::{closing, highest};
+use super::strength::{MOST_THRESHOLD, Strength, WORKING_PIXELS, counts, threshold};
 use super::{Grey, Work};
 use crate::error::Result;
 use crate::mapping::Mapping;
@@ -61,26 +62,35 @@ pub fn dark_ink(grey: Grey, sheet: bool, work: &Work) -> Result<Option<(Grey, f3
     let (dark, _) = shrink_by(&grey, side, work)?;
     let light = inverted(&dark);
     let widest = WIDEST.0 + WIDEST.1 * dark.width.min(dark.height) as f32;
-    // Each width of strokes with the thresholds of dark and of light ink and the strengths of the stronger one.
-    let mut tried: Vec<(f32, [f32; 2], Strength)> = Vec::new();
-    let mut width = 2.0;
-    while width <= widest {
+    let mut widths = std::iter::successors(Some(2.0), |width| Some(2.0 * width));
+    // The next width of strokes with the thresholds of dark and of light ink and the strengths of the stronger one.
+    let mut next = || -> Result<Option<(f32, [f32; 2], Strength)>> {
+        let Some(width) = widths.next().filter(|&width| width <= widest) else { return Ok(None) };
         let found = |grey: &Grey| -> Result<(f32, Strength)> {
             let strength = ink_strength(grey, width, work)?;
             Ok((threshold(&strength).unwrap_or(0.0), strength))
         };
         let (level, strength) = found(&dark)?;
-        tried.push(if sheet {
+        Ok(Some(if sheet {
             (width, [level, 0.0], strength)
         } else {
             let light = found(&light)?;
             (width, [level, light.0], if level >= light.0 { strength } else { light.1 })
-        });
-        width *= 2.0;
+        }))
+    };
+    let (mut tried, mut strongest) = (Vec::new(), 0.0f32);
+    while strongest < MOST_THRESHOLD
+        && let Some(found) = next()?
+    {
+        strongest = strongest.max(found.1[0]).max(found.1[1]);
+        tried.push(found);
     }
-    let strongest = tried.iter().flat_map(|found| found.1).fold(0.0, f32::max);
     let mut first = None;
-    for (at, (width, levels, strength)) in tried.iter().enumerate() {
+    for at in 0.. {
+        if tried.len() < at + 2 {
+            tried.extend(next()?);
+        }
+        let Some((width, levels, strength)) = tried.get(at) else { break };
         if levels[0].max(levels[1]) < STRONG * strongest {
             continue;
         }
@@ -171,15 +181,16 @@ pub fn ink_strength(grey: &Grey, pen: f32, work: &Work) -> Result<Strength> {
         .collect();
     // Noise lifts the ground; most of the image shows by how much.
     const STEPS: usize = 1024;
-    let mut counts = [0usize; STEPS];
-    values.iter().for_each(|&value| counts[((value * STEPS as f32) as usize).min(STEPS - 1)] += 1);
+    let counts = counts::<STEPS>(&values);
     let mut seen = 0;
     let typical = counts.iter().position(|count| {
         seen += count;
-        2 * seen >= values.len()
+        2 * seen as usize >= values.len()
     });
     let lift = typical.unwrap_or(0) as f32 / STEPS as f32;
-    values.iter_mut().for_each(|value| *value = (*value - lift).max(0.0));
+    if lift > 0.0 {
+        values.iter_mut().for_each(|value| *value = (*value - lift).max(0.0));
+    }
     work.spend(3 * values.len())?;
     Ok(Strength { width, height, values })
 }
@@ -202,84 +213,9 @@ fn box_mean(grey: &Grey, work: &Work) -> Result<Vec<u8>> {
     Ok(mean)
 }
 
-/// The levels with what is darker and narrower than `2 * reach + 1` pixels filled up (a morphological closing).
-pub(super) fn closing(
-    levels: &[u8],
-    width: usize,
-    height: usize,
-    reach: usize,
-    work: &Work,
-) -> Result<Vec<u8>> {
-    let invert = |levels: Vec<u8>| -> Vec<u8> { levels.into_iter().map(|level| 255 - level).collect() };
-    let highest_around = invert(highest(levels, width, height, reach, work)?);
-    Ok(invert(highest(&highest_around, width, height, reach, work)?))
-}
-
-/// The highest level within a square around each pixel that reaches `reach` pixels to each side.
-pub(super) fn highest(
-    levels: &[u8],
-    width: usize,
-    height: usize,
-    reach: usize,
-    work: &Work,
-) -> Result<Vec<u8>> {
-    let window = 2 * reach + 1;
-    // Windows of 1, 2, 4, ... pixels are joined; at last two of them that overlap.
-    let span = 1 << window.ilog2();
-    let raise = |into: &mut [u8], from: &[u8]| {
-        into.iter_mut().zip(from).for_each(|(into, &from)| *into = (*into).max(from));
-    };
-    let stride = width + 2 * reach;
-    let (mut line, mut longer) = (vec![0u8; stride], vec![0u8; stride]);
-    let mut rows = vec![0u8; width * (height + 2 * reach)];
-    for row in 0..height {
-        line.fill(0);
-        line[reach..][..width].copy_from_slice(&levels[row * width..][..width]);
-        let mut length = 1;
-        while length < span {
-            longer.copy_from_slice(&line);
-            raise(&mut longer, &line[length..]);
-            std::mem::swap(&mut line, &mut longer);
-            length *= 2;
-        }
-        let target = &mut rows[(row + reach) * width..][..width];
-        target.copy_from_slice(&line[..width]);
-        raise(target, &line[window - span..][..width]);
-        work.spend(width)?;
-    }
-    let mut length = 1;
-    while length < span {
-        for row in 0..height + 2 * reach - length {
-            let (into, from) = rows.split_at_mut((row + length) * width);
-            raise(&mut into[row * width..][..width], &from[..width]);
-        }
-        work.spend(levels.len())?;
-        length *= 2;
-    }
-    let mut result = rows[..width * height].to_vec();
-    raise(&mut result, &rows[(window - span) * width..][..width * height]);
-    Ok(result)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_highest_level_is_that_of_the_square_around() {
-        let (width, height) = (23, 17);
-        let level = |at: usize| ((at as u32 + 7).wrapping_mul(2_654_435_761) >> 24) as u8;
-        let levels: Vec<u8> = (0..width * height).map(level).collect();
-        for reach in [0, 1, 2, 3, 7, 30] {
-            let found = highest(&levels, width, height, reach, &Work::new(&|| Ok(()))).unwrap();
-            for (at, &found) in found.iter().enumerate() {
-                let rows = (at / width).saturating_sub(reach)..(at / width + reach + 1).min(height);
-                let columns = (at % width).saturating_sub(reach)..(at % width + reach + 1).min(width);
-                let all = rows.flat_map(|row| &levels[row * width..][columns.clone()]);
-                assert_eq!(found, *all.max().unwrap(), "{reach} {at}");
-            }
-        }
-    }
 
     #[test]
     fn edges_of_shadows_are_ground_and_strokes_are_not() {

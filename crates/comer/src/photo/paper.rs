@@ -4,6 +4,7 @@
 //! level, and is fainter than ink or not alone. Such lines belong to the ground. What they look like across is measured
 //! along all of them, and ink is what goes beyond it; where they are as dark as ink, what is above and below tells.
 
+mod ends;
 mod find;
 
 use super::Work;
@@ -149,33 +150,49 @@ impl Ruling {
             work.spend(2 * CROSSINGS.len() * line.len() * (2 * self.reach as usize + 1))?;
             for (at, distance) in self.around(strength, line) {
                 let found = strength.values[at];
+                // The result is at most what is there.
+                if found == 0.0 || cleared.values[at] == 0.0 {
+                    cleared.values[at] = 0.0;
+                    continue;
+                }
                 let (paper, spread) = self.at(distance);
                 let paper = darker * paper;
                 let contrast = (full - paper).max(0.01);
                 let beyond = (full * (found - paper) / contrast).clamp(0.0, found);
                 let trust =
                     contrast.powi(2) / (contrast.powi(2) + (SPREADS * spread.max(LEAST_SPREAD)).powi(2));
-                let value = trust * beyond + (1.0 - trust) * self.bridged(strength, at, distance).min(found);
+                let with = |bridged: f32| trust * beyond + (1.0 - trust) * bridged;
                 // What little remains of a line would pass for ink where there is little of that.
-                let value = if value < REMAINS * full { 0.0 } else { value };
+                let remains = |value: f32| if value < REMAINS * full { 0.0 } else { value };
+                let value = match remains(with(found)) {
+                    0.0 => 0.0,
+                    _ => remains(with(self.bridged(strength, at, distance, found))),
+                };
                 cleared.values[at] = value.min(cleared.values[at]);
             }
         }
         Ok(cleared)
     }
 
-    /// What a pixel would be if the ink on both sides of its line went on straight.
-    fn bridged(&self, strength: &Strength, at: usize, distance: f32) -> f32 {
+    /// What a pixel would be if the ink on both sides of its line went on straight, up to `most`.
+    fn bridged(&self, strength: &Strength, at: usize, distance: f32, most: f32) -> f32 {
         let (column, row) = ((at % strength.width) as f32, (at / strength.width) as f32);
         let (up, down) = (self.edge + 1.0 + distance, self.edge + 1.0 - distance);
         if up <= 0.0 || down <= 0.0 {
-            return strength.values[at];
+            return strength.values[at].min(most);
         }
         let crossing = |across: f32| {
             let above = strength.between(column + across * up, row - up);
-            above.min(strength.between(column - across * down, row + down))
+            if above == 0.0 { 0.0 } else { above.min(strength.between(column - across * down, row + down)) }
         };
-        CROSSINGS.into_iter().map(crossing).fold(0.0, f32::max)
+        let mut best = 0.0;
+        for across in CROSSINGS {
+            best = crossing(across).max(best);
+            if best >= most {
+                return most;
+            }
+        }
+        best
     }
 }
 

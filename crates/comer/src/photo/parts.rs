@@ -1,5 +1,7 @@
 //! The connected parts of ink, with the stroke width of each, in one pass over the image.
 
+use std::ops::Range;
+
 use super::{Mask, Work};
 use crate::error::Result;
 
@@ -30,21 +32,31 @@ impl Part {
 pub struct Parts {
     /// The parts.
     pub list: Vec<Part>,
-    /// For each pixel the number of its part, counted from one, or zero.
-    pub labels: Vec<u32>,
+    /// The ink in reading order, and the number of its part.
+    pub runs: Vec<(Run, u32)>,
     width: usize,
     height: usize,
     /// For each pixel of ink the shorter of the runs of ink through it, across and down.
-    runs: Vec<u16>,
+    shorter: Vec<u16>,
 }
 
 /// Ink of one row without a gap.
-struct Run {
-    row: usize,
+#[derive(Clone, Copy)]
+pub struct Run {
+    /// Its row.
+    pub row: u32,
     /// First column.
-    first: usize,
+    pub first: u32,
     /// The column after the last one.
-    end: usize,
+    pub end: u32,
+}
+
+impl Run {
+    /// The places of its pixels in an image of a width.
+    pub fn places(self, width: usize) -> Range<usize> {
+        let start = self.row as usize * width;
+        start + self.first as usize..start + self.end as usize
+    }
 }
 
 impl Parts {
@@ -52,67 +64,88 @@ impl Parts {
     pub fn of(mask: &Mask, work: &Work) -> Result<Self> {
         let Mask { width, height, ref ink } = *mask;
         // Runs that touch those of the row above are joined: each with one that comes before it, or itself.
-        let mut all: Vec<Run> = Vec::new();
+        let mut all: Vec<(Run, u32)> = Vec::new();
         let mut joined: Vec<u32> = Vec::new();
         let mut above = 0..0;
         for (row, ink) in ink.chunks(width).enumerate() {
             let start = all.len();
             let mut next = above.start;
             for (first, end) in runs(ink) {
-                let own = all.len() as u32;
+                let (own, first, end) = (all.len() as u32, first as u32, end as u32);
                 joined.push(own);
-                while next < above.end && all[next].end < first {
+                while next < above.end && all[next].0.end < first {
                     next += 1;
                 }
-                for other in (next..above.end).take_while(|&other| all[other].first <= end) {
+                for other in (next..above.end).take_while(|&other| all[other].0.first <= end) {
                     join(&mut joined, own, other as u32);
                 }
-                all.push(Run { row, first, end });
+                all.push((Run { row: row as u32, first, end }, 0));
             }
             work.spend(width + 4 * (all.len() - start))?;
             above = start..all.len();
         }
         let mut list: Vec<Part> = Vec::new();
-        let mut numbers = vec![0u32; all.len()];
-        let mut labels = vec![0u32; ink.len()];
-        for (at, &Run { row, first, end }) in all.iter().enumerate() {
+        for at in 0..all.len() {
             let root = root(&mut joined, at as u32) as usize;
+            let run = all[at].0;
+            let (row, first, last) = (run.row as usize, run.first as usize, run.end as usize - 1);
             if root == at {
-                list.push(Part { columns: (first, end - 1), rows: (row, row), pixels: 0 });
-                numbers[at] = list.len() as u32;
+                all[at].1 = list.len() as u32;
+                list.push(Part { columns: (first, last), rows: (row, row), pixels: 0 });
             }
-            let part = &mut list[numbers[root] as usize - 1];
-            part.columns = (part.columns.0.min(first), part.columns.1.max(end - 1));
+            let number = all[root].1;
+            all[at].1 = number;
+            let part = &mut list[number as usize];
+            part.columns = (part.columns.0.min(first), part.columns.1.max(last));
             part.rows.1 = row;
-            part.pixels += end - first;
-            labels[row * width + first..row * width + end].fill(numbers[root]);
-            work.spend(end - first)?;
+            part.pixels += last + 1 - first;
+            work.spend(last + 1 - first)?;
         }
-        Ok(Self { list, labels, width, height, runs: shorter_runs(mask, work)? })
+        Ok(Self { list, runs: all, width, height, shorter: shorter_runs(mask, work)? })
     }
 
     /// The pixels of the parts that are kept.
     pub fn mask(&self, keep: &[bool]) -> Mask {
-        let ink = self.labels.iter().map(|&label| label > 0 && keep[label as usize - 1]).collect();
-        Mask { width: self.width, height: self.height, ink }
+        self.mask_within((0, self.width), (0, self.height), |part| keep[part])
+    }
+
+    /// The pixels of the parts that are kept, in some columns and rows.
+    pub fn mask_within(
+        &self,
+        (left, right): (usize, usize),
+        (top, bottom): (usize, usize),
+        keep: impl Fn(usize) -> bool,
+    ) -> Mask {
+        let (width, height) = (right - left, bottom - top);
+        let mut ink = vec![false; width * height];
+        let from = self.runs.partition_point(|(run, _)| (run.row as usize) < top);
+        for &(run, part) in self.runs[from..].iter().take_while(|(run, _)| (run.row as usize) < bottom) {
+            let (first, end) = ((run.first as usize).max(left), (run.end as usize).min(right));
+            if first < end && keep(part as usize) {
+                let row = (run.row as usize - top) * width;
+                ink[row + first - left..row + end - left].fill(true);
+            }
+        }
+        Mask { width, height, ink }
     }
 
     /// The stroke width of some parts together (see [`stroke_width`]).
     pub fn stroke_width(&self, counted: &[bool]) -> Option<f32> {
-        let runs = self.labels.iter().zip(&self.runs);
-        let runs = runs.filter(|(label, _)| **label > 0 && counted[**label as usize - 1]);
-        low_mean(runs.map(|(_, &run)| run))
+        let mut counts = Counts::default();
+        for &(run, _) in self.runs.iter().filter(|(_, part)| counted[*part as usize]) {
+            self.shorter[run.places(self.width)].iter().for_each(|&length| counts.add(length));
+        }
+        counts.low_mean()
     }
 
     /// The stroke width of each of some parts; zero for the others.
     pub fn stroke_widths(&self, measured: &[bool]) -> Vec<f32> {
-        let mut runs: Vec<Vec<u16>> = vec![Vec::new(); self.list.len()];
-        for (&label, &run) in self.labels.iter().zip(&self.runs) {
-            if label > 0 && measured[label as usize - 1] {
-                runs[label as usize - 1].push(run);
-            }
+        let mut counts: Vec<Counts> = vec![Counts::default(); self.list.len()];
+        for &(run, part) in self.runs.iter().filter(|(_, part)| measured[*part as usize]) {
+            let counts = &mut counts[part as usize];
+            self.shorter[run.places(self.width)].iter().for_each(|&length| counts.add(length));
         }
-        runs.into_iter().map(|runs| low_mean(runs.into_iter()).unwrap_or(0.0)).collect()
+        counts.into_iter().map(|counts| counts.low_mean().unwrap_or(0.0)).collect()
     }
 }
 
@@ -120,7 +153,9 @@ impl Parts {
 /// runs of ink through a pixel, across and down, is the pen's width, and elsewhere it is longer. So the low end of the
 /// shorter runs is taken, without the lowest tenth, which is noise.
 pub fn stroke_width(mask: &Mask, work: &Work) -> Result<Option<f32>> {
-    Ok(low_mean(shorter_runs(mask, work)?.into_iter().filter(|&run| run > 0)))
+    let mut counts = Counts::default();
+    shorter_runs(mask, work)?.into_iter().filter(|&run| run > 0).for_each(|run| counts.add(run));
+    Ok(counts.low_mean())
 }
 
 /// For each pixel of ink the shorter of the runs of ink through it, across and down; zero elsewhere.
@@ -180,26 +215,32 @@ fn join(joined: &mut [u32], one: u32, other: u32) {
     joined[one.max(other) as usize] = one.min(other);
 }
 
-/// The mean of the values between the lowest tenth and the lowest three tenths; of all, where there are few.
-fn low_mean(values: impl Iterator<Item = u16>) -> Option<f32> {
-    let mut counts: Vec<usize> = Vec::new();
-    let mut total = 0;
-    for value in values.map(usize::from) {
-        if value >= counts.len() {
-            counts.resize(value + 1, 0);
+/// How often each length occurs.
+#[derive(Clone, Default)]
+struct Counts(Vec<usize>);
+
+impl Counts {
+    fn add(&mut self, length: u16) {
+        let length = usize::from(length);
+        if length >= self.0.len() {
+            self.0.resize(length + 1, 0);
         }
-        counts[value] += 1;
-        total += 1;
+        self.0[length] += 1;
     }
-    let (first, last) = (total / 10, total * 3 / 10);
-    let (first, last) = if first == last { (0, total) } else { (first, last) };
-    let (mut before, mut sum) = (0, 0);
-    for (value, &count) in counts.iter().enumerate() {
-        let inside = (before + count).min(last).saturating_sub(before.max(first));
-        sum += value * inside;
-        before += count;
+
+    /// The mean of the lengths between the lowest tenth and the lowest three tenths; of all, where there are few.
+    fn low_mean(&self) -> Option<f32> {
+        let total: usize = self.0.iter().sum();
+        let (first, last) = (total / 10, total * 3 / 10);
+        let (first, last) = if first == last { (0, total) } else { (first, last) };
+        let (mut before, mut sum) = (0, 0);
+        for (length, &count) in self.0.iter().enumerate() {
+            let inside = (before + count).min(last).saturating_sub(before.max(first));
+            sum += length * inside;
+            before += count;
+        }
+        (total > 0).then(|| sum as f32 / (last - first) as f32)
     }
-    (total > 0).then(|| sum as f32 / (last - first) as f32)
 }
 
 #[cfg(test)]
@@ -221,6 +262,8 @@ mod tests {
             [((0, 2), (0, 2), 4), ((5, 6), (0, 1), 2), ((0, 0), (3, 3), 1), ((7, 7), (3, 3), 1)]
         );
         assert_eq!(parts.mask(&[false, true, false, false]).ink.iter().filter(|&&ink| ink).count(), 2);
+        let cut = parts.mask_within((1, 7), (1, 3), |part| part == 0);
+        assert_eq!(cut.ink, mask("#..... .#....").ink);
     }
 
     #[test]
@@ -237,10 +280,14 @@ mod tests {
 
     #[test]
     fn the_low_end_is_counted_exactly() {
-        let values: Vec<u16> = (1..=20).collect();
+        let low_mean = |lengths: &[u16]| {
+            let mut counts = Counts::default();
+            lengths.iter().for_each(|&length| counts.add(length));
+            counts.low_mean()
+        };
         // The third to the sixth of twenty.
-        assert_eq!(low_mean(values.into_iter()), Some(4.5));
-        assert_eq!(low_mean([5, 7].into_iter()), Some(6.0));
-        assert_eq!(low_mean(std::iter::empty()), None);
+        assert_eq!(low_mean(&(1..=20).collect::<Vec<_>>()), Some(4.5));
+        assert_eq!(low_mean(&[5, 7]), Some(6.0));
+        assert_eq!(low_mean(&[]), None);
     }
 }

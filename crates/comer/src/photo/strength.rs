@@ -5,6 +5,8 @@ use crate::error::Result;
 
 /// An image with more pixels is worked on at a fraction of its size.
 pub const WORKING_PIXELS: usize = 3_000_000;
+/// What [`threshold`] is at most: half of the full strength.
+pub const MOST_THRESHOLD: f32 = 127.0 / 256.0;
 /// Least difference of ink and ground, where 1 is black on white.
 const LEAST_CONTRAST: f32 = 0.08;
 /// Stroke width, in pixels, that leaves enough room for clean edges.
@@ -45,6 +47,14 @@ impl Strength {
         Self { width, height, values }
     }
 
+    /// The strength between two pixels of a column, or at the edge for a place outside; as [`Self::between`].
+    pub fn within_column(&self, column: usize, row: f32) -> f32 {
+        let row = row.clamp(0.0, (self.height - 1) as f32);
+        let (top, down) = (row as usize, row - (row as usize) as f32);
+        let value = |row: usize| self.values[row * self.width + column];
+        value(top) * (1.0 - down) + value((top + 1).min(self.height - 1)) * down
+    }
+
     /// The strength at a place between pixels, or at the edge for a place outside.
     pub fn between(&self, column: f32, row: f32) -> f32 {
         let tap = |place: f32, side: usize| {
@@ -62,22 +72,27 @@ impl Strength {
     }
 }
 
-/// How strong ink is at least: half as strong as the strongest of what Otsu's threshold parts from the ground; `None`
-/// where ink does not stand out.
-pub fn threshold(strength: &Strength) -> Option<f32> {
-    const STEPS: usize = 256;
+/// How many values lie in each of equal steps from 0 to 1.
+pub fn counts<const STEPS: usize>(values: &[f32]) -> [u32; STEPS] {
     // Several tables: equal values in a row would wait for one another.
     const TABLES: usize = 4;
     let mut tables = [[0u32; STEPS]; TABLES];
-    for values in strength.values.chunks(16 * TABLES) {
-        let mut bins = [0u8; 16 * TABLES];
-        bins.iter_mut().zip(values).for_each(|(bin, value)| *bin = (value * STEPS as f32).min(255.0) as u8);
+    for values in values.chunks(16 * TABLES) {
+        let mut bins = [0u16; 16 * TABLES];
+        let bin = |value: f32| (value * STEPS as f32).min((STEPS - 1) as f32) as u16;
+        bins.iter_mut().zip(values).for_each(|(target, &value)| *target = bin(value));
         for (at, &bin) in bins[..values.len()].iter().enumerate() {
             tables[at % TABLES][usize::from(bin)] += 1;
         }
     }
-    let counts: [f64; STEPS] =
-        std::array::from_fn(|step| tables.iter().map(|table| f64::from(table[step])).sum());
+    std::array::from_fn(|step| tables.iter().map(|table| table[step]).sum())
+}
+
+/// How strong ink is at least: half as strong as the strongest of what Otsu's threshold parts from the ground; `None`
+/// where ink does not stand out.
+pub fn threshold(strength: &Strength) -> Option<f32> {
+    const STEPS: usize = 256;
+    let counts = counts::<STEPS>(&strength.values).map(f64::from);
     let total: f64 = counts.iter().sum();
     let sum: f64 = counts.iter().enumerate().map(|(step, count)| step as f64 * count).sum();
     let (mut below, mut sum_below) = (0.0, 0.0);
@@ -219,8 +234,7 @@ fn blur(strength: &Strength, deviation: f32, work: &Work) -> Result<Strength> {
 }
 
 /// How uneven the ground is: the mean strength of what is not ink, as a share of the threshold.
-pub fn noise(strength: &Strength) -> f32 {
-    let Some(level) = threshold(strength) else { return 0.0 };
+pub fn noise(strength: &Strength, level: f32) -> f32 {
     let ground = strength.values.iter().filter(|&&value| value < 0.5 * level);
     let (count, sum) =
         ground.fold((0usize, 0f64), |(count, sum), &value| (count + 1, sum + f64::from(value)));

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::super::Work;
 use super::super::strength::Strength;
+use super::ends::Ends;
 use crate::error::Result;
 
 /// Steepest line, as rise over run: paper is seldom photographed more askew.
@@ -50,6 +51,9 @@ impl Line {
         if self.slope == 0.0 {
             return if inside(&0) { 0..width } else { 0..0 };
         }
+        if inside(&0) && inside(&(width - 1)) {
+            return 0..width;
+        }
         // Where it meets the upper and the lower edge, but for rounding.
         let meets = |row: f32| ((row - self.start) / self.slope).clamp(0.0, width as f32) as usize;
         let (one, other) = (meets(top), meets(bottom));
@@ -75,11 +79,9 @@ pub(super) fn find(strength: &Strength, visible: f32, pen: f32, work: &Work) -> 
     if near.iter().filter(|&&near| near).count() as f32 > DARKEST * values.len() as f32 {
         return Ok(Vec::new());
     }
-    let mut visits = 0;
-    let mut seen = |line: Line, columns: Range<usize>| {
-        let length = columns.len().div_ceil(2).max(1);
-        // What may be missed, rounded as the share of what is seen is.
-        let mut misses = length - (LEAST_SEEN * length as f32).ceil() as usize;
+    // Whether a line is seen in some columns, and in how many of them that was asked.
+    let seen = |line: Line, columns: Range<usize>| {
+        let (mut misses, mut visits) = (allowed(columns.len()), 0);
         for column in columns.step_by(2) {
             visits += 1;
             // Rounded: the row of a line inside is at least -0.5.
@@ -96,9 +98,15 @@ pub(super) fn find(strength: &Strength, visible: f32, pen: f32, work: &Work) -> 
     let rise = (STEEPEST * width as f32 / 2.0).ceil() as isize;
     let end = (END * width as f32).ceil() as usize;
     let mut found: Vec<(bool, f32, Line)> = Vec::new();
-    let mut before = 0;
+    let mut visits = 0;
+    let mut ends = Ends::new(&near, width, end, allowed(end));
     for step in -rise..=rise {
         let slope = step as f32 * 2.0 / width as f32;
+        let whole = |start: &usize| Line { start: *start as f32, slope }.inside(width, height).len() == width;
+        let starts = (0..height)
+            .find(whole)
+            .map_or(0..0, |first| first..(first..height).rev().find(whole).map_or(first, |last| last + 1));
+        let mut left_ends = ends.seen(slope, starts);
         for start in -2 * rise..height as isize + 2 * rise {
             let line = Line { start: start as f32, slope };
             let inside = line.inside(width, height);
@@ -107,10 +115,16 @@ pub(super) fn find(strength: &Strength, visible: f32, pen: f32, work: &Work) -> 
                 continue;
             }
             // The ends first: hardly any place but a line of the paper passes.
-            let met = seen(line, first..first + end).0 && seen(line, last - end..last).0;
-            let (met, visits) = if met { seen(line, inside.clone()) } else { (false, seen(line, 0..0).1) };
-            work.spend(visits - before)?;
-            before = visits;
+            let left = if inside.len() == width { left_ends.next() } else { None };
+            let (mut met, mut count) = left.unwrap_or_else(|| seen(line, first..first + end));
+            for columns in [last - end..last, inside.clone()] {
+                if met {
+                    let found = seen(line, columns);
+                    (met, count) = (found.0, count + found.1);
+                }
+            }
+            work.spend(count)?;
+            visits += count;
             if met {
                 work.spend(inside.len())?;
                 found.push((inside.len() == width, darkness(strength, line, f32::INFINITY), line));
@@ -150,6 +164,12 @@ pub(super) fn find(strength: &Strength, visible: f32, pen: f32, work: &Work) -> 
         rows.push(tracked(strength, fitted(strength, line), pen));
     }
     Ok(rows)
+}
+
+/// How many of the columns of a line may be missed, of which every other one is looked at: rounded as the share of what is seen is.
+fn allowed(columns: usize) -> usize {
+    let length = columns.div_ceil(2).max(1);
+    length - (LEAST_SEEN * length as f32).ceil() as usize
 }
 
 /// The darkest line near a line, to a fraction of a pixel.
@@ -230,8 +250,8 @@ fn darkness(strength: &Strength, line: Line, most: f32) -> f32 {
 
 /// The strength of a line in a column: that of the two rows nearest to it.
 fn around(strength: &Strength, line: Line, column: usize) -> f32 {
-    let (column, row) = (column as f32, line.row(column));
-    strength.between(column, row - 0.5) + strength.between(column, row + 0.5)
+    let row = line.row(column);
+    strength.within_column(column, row - 0.5) + strength.within_column(column, row + 0.5)
 }
 
 pub(super) fn middle(mut values: Vec<f32>) -> f32 {
