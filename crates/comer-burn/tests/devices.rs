@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use comer::Image;
+use comer::internal::dataset::StoredImage;
 use comer::internal::{ModelConfig, Vocab};
 use comer::{Ink, Point, Stroke};
 use comer_burn::{BurnBackend, device};
@@ -21,7 +22,8 @@ fn samples() -> Samples {
         let point = |x: usize, y: usize| Point { x: x as f64, y: y as f64 };
         let stroke = Stroke { points: vec![point(0, 0), point(10 + index, 28)] };
         let ink = Ink::new(vec![stroke]).unwrap();
-        Sample::with_picture(index.to_string(), tokens, picture).with_strokes(ink, vec![30 + index as u16])
+        Sample::with_picture(index.to_string(), tokens, StoredImage::new(&picture).unwrap())
+            .with_strokes(ink, vec![30 + index as u16])
     };
     Samples { training: (0..24).map(sample).collect(), ..Samples::default() }
 }
