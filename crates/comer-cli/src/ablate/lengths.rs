@@ -7,7 +7,7 @@ use comer_eval::score::Protocol;
 use super::tables::protocol;
 use super::{RowResult, paper};
 
-const COLOURS: [&str; 10] = ["#777", "#d60", "#2a2", "#26c", "#a3a", "#0aa", "#b22", "#680", "#f69", "#555"];
+const COLOURS: [&str; 10] = ["#777", "#d60", "#2a2", "#26c", "#a3a", "#0aa", "#b22", "#680", "#f69", "#000"];
 const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 260.0;
 const LEFT: f64 = 50.0;
