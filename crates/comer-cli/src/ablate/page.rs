@@ -7,7 +7,7 @@ use super::tables::{INTRODUCTION, tables};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}\
      table{border-collapse:collapse;font-variant-numeric:tabular-nums}\
-     td,th{padding:.25rem .7rem;border-bottom:1px solid #ddd;text-align:left}\
+     td,th{padding:.25rem .7rem;border-bottom:1px solid #ddd;text-align:left}td{white-space:nowrap}\
      figure{margin:0}svg{max-width:100%;height:auto}.wide{overflow-x:auto}";
 
 pub fn html(results: &[RowResult], lengths: &str) -> String {
