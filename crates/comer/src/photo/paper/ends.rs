@@ -35,7 +35,9 @@ impl Ends {
             counts.clear();
             counts.resize(starts.len(), 0);
         }
-        for (index, empty) in self.empty.chunks(height).enumerate() {
+        // Without lines there are no rows to begin with.
+        let columns = if starts.is_empty() { &[][..] } else { &self.empty[..] };
+        for (index, empty) in columns.chunks(height).enumerate() {
             let fall = slope * (2 * index) as f32;
             let lines = self.misses.iter_mut().zip(&mut self.visits);
             let count = |(misses, visits): (&mut u16, &mut u16), empty: u8| {
@@ -84,5 +86,6 @@ mod tests {
             };
             assert_eq!(found, starts.map(one).collect::<Vec<_>>(), "{slope}");
         }
+        assert_eq!(ends.seen(-0.9, 0..0).count(), 0);
     }
 }
