@@ -127,7 +127,7 @@ export class FormulaView {
     }
     const style = getComputedStyle(this.#place);
     const largest = parseFloat(style.getPropertyValue('--formula-size')) || LARGEST;
-    const room = this.#place.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    const available = this.#place.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
     if (holder.classList.contains('lines')) {
       holder.replaceChildren(mathElement(this.#mathml));
       holder.classList.remove('lines');
@@ -139,8 +139,8 @@ export class FormulaView {
       holder.style.fontSize = `${size}px`;
     };
     shrink(1);
-    shrink(Math.min(1, room / holder.scrollWidth));
-    if (holder.scrollWidth > room + 1) {
+    shrink(Math.min(1, available / holder.scrollWidth));
+    if (holder.scrollWidth > available + 1) {
       holder.classList.add('lines');
       holder.replaceChildren(...pieces(holder.firstElementChild));
       size = Math.min(22, largest);

@@ -47,12 +47,12 @@ export class Viewport {
     if (!ink || !this.width) {
       return;
     }
-    const room = (length) => Math.max(1, length - 2 * MARGIN);
+    const available = (length) => Math.max(1, length - 2 * MARGIN);
     const inside = ink.left >= 0 && ink.top >= 0 && ink.right <= this.width && ink.bottom <= this.height;
     if (inside) {
       return;
     }
-    this.scale = Math.min(1, room(this.width) / Math.max(1, ink.right - ink.left), room(this.height) / Math.max(1, ink.bottom - ink.top));
+    this.scale = Math.min(1, available(this.width) / Math.max(1, ink.right - ink.left), available(this.height) / Math.max(1, ink.bottom - ink.top));
     const shift = (low, high, length) => {
       const [start, end] = [low * this.scale, high * this.scale];
       return start < MARGIN ? MARGIN - start : Math.min(0, length - MARGIN - end);

@@ -125,17 +125,18 @@ pub fn read_truths(path: &Path, split: Option<&str>) -> Result<Truths> {
     let captions = split.captions()?;
     let mut truths: BTreeMap<String, Truth> = BTreeMap::new();
     let mut problems = captions.problems;
-    let mut room = GRAPHS + GRAPHS_RATIO * source.zip_size().unwrap_or_default();
+    let mut allowance = GRAPHS + GRAPHS_RATIO * source.zip_size().unwrap_or_default();
     for (name, file, text) in split.graphs() {
         if source.zip_size().is_none() {
-            room += text.as_ref().map_or(0, |text| GRAPHS_RATIO * text.len() as u64);
+            allowance += text.as_ref().map_or(0, |text| GRAPHS_RATIO * text.len() as u64);
         }
         let graph = text.and_then(|text| LabelGraph::from_lg(&text).map_err(|error| error.to_string()));
         let graph = graph.and_then(|graph| {
             let size = graph.size() as u64;
-            let left =
-                room.checked_sub(size).ok_or("the label graphs before it fill the memory for their size");
-            room = left?;
+            let left = allowance
+                .checked_sub(size)
+                .ok_or("the label graphs before it fill the memory for their size");
+            allowance = left?;
             Ok(graph)
         });
         match graph {

@@ -123,8 +123,8 @@ impl Page {
             if top + height > HEIGHT - MARGIN && !lines.is_empty() {
                 break;
             }
-            let room = (1.0 - 2.0 * MARGIN - width).max(0.0);
-            let left = MARGIN + random.between(0.0, room.min(0.5));
+            let space = (1.0 - 2.0 * MARGIN - width).max(0.0);
+            let left = MARGIN + random.between(0.0, space.min(0.5));
             let tilt = random.between(-0.02, 0.02);
             let place = |[x, y]: [f64; 2]| {
                 let (x, y) = ((x - own[0]) * scale, (y - own[1]) * scale);
